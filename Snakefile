@@ -1,0 +1,32 @@
+# nerprobe: rank frozen text encoders by a token probe for named entities.
+# snakemake --cores 8 --config 'models=[minilm-l6,xlm-roberta-base]'
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+
+configfile: str(workflow.current_basedir.join("config/config.yaml"))
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/10_fetch.smk"
+include: "workflow/rules/20_corpus.smk"
+include: "workflow/rules/30_embed.smk"
+include: "workflow/rules/40_probe.smk"
+include: "workflow/rules/50_score.smk"
+include: "workflow/rules/60_leaderboard.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        boards=BOARDS,
+        metrics=METRICS,
+
+
+onsuccess:
+    show_boards()
+
+
+onerror:
+    write_boards_after_failure()

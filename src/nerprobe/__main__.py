@@ -1,0 +1,5 @@
+"""Entry of ``python -m nerprobe``."""
+
+from nerprobe.cli import main
+
+main()

@@ -1,0 +1,237 @@
+"""The command ``nerprobe``: a subcommand a stage, and what people type around the pipeline."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nerprobe.errors import NerprobeError
+from nerprobe.stage import stage
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Rank frozen text encoders by a token probe for named entities.",
+)
+
+Spec = Annotated[str, typer.Option(help="Specification, one JSON object.")]
+File = Annotated[Path, typer.Option()]
+MaybeFile = Annotated[str, typer.Option(help="Empty where the model has no such file.")]
+Log = Annotated[Path | None, typer.Option(help="Log file.")]
+Failure = Annotated[Path | None, typer.Option(help="Where the reason of a failure is left.")]
+STAGES = "Stages (called by the rules)"
+
+
+def _spec(text: str) -> dict[str, Any]:
+    spec: dict[str, Any] = json.loads(text)
+    return spec
+
+
+@app.command(rich_help_panel=STAGES)
+def fetch(spec: Spec, output: File, log: Log = None, failure: Failure = None) -> None:
+    """Fetch one encoder's files and write down their hashes."""
+    from nerprobe.fetch import write_encoder
+
+    with stage("fetch", log=log, failure=failure):
+        write_encoder(_spec(spec), output)
+
+
+@app.command(rich_help_panel=STAGES)
+def corpus(spec: Spec, table: File, info: File, log: Log = None) -> None:
+    """Read a task's files into one table of items."""
+    from nerprobe.corpus import write_corpus
+
+    with stage("corpus", log=log):
+        write_corpus(_spec(spec), table_path=table, info_path=info)
+
+
+@app.command(rich_help_panel=STAGES)
+def subset(spec: Spec, corpus: File, corpus_info: File, output: File, log: Log = None) -> None:
+    """Take the seed-hash subset of each pool."""
+    from nerprobe.subset import write_subset
+
+    with stage("subset", log=log):
+        write_subset(_spec(spec), corpus=corpus, corpus_info=corpus_info, output=output)
+
+
+@app.command(rich_help_panel=STAGES)
+def embed(
+    spec: Spec,
+    corpus: File,
+    subset: File,
+    store: File,
+    output: File,
+    manifest: File,
+    encoder: MaybeFile = "",
+    device: str = "auto",
+    batch_tokens: int = 4096,
+    threads: int = 1,
+    log: Log = None,
+    failure: Failure = None,
+) -> None:
+    """Compute one encoder's word vectors."""
+    from nerprobe.embed import write_embeddings
+
+    with stage("embed", log=log, failure=failure):
+        _limit_threads(threads)
+        write_embeddings(
+            _spec(spec),
+            corpus=corpus,
+            subset=subset,
+            encoder=Path(encoder) if encoder else None,
+            store=store,
+            device=device,
+            budget=batch_tokens,
+            output=output,
+            manifest=manifest,
+        )
+
+
+def _limit_threads(threads: int) -> None:
+    """Keep every pool of threads at what the rule asked for."""
+    import os
+
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"):
+        os.environ[name] = str(threads)
+
+
+@app.command(rich_help_panel=STAGES)
+def probe(
+    spec: Spec,
+    corpus: File,
+    subset: File,
+    predictions: File,
+    head: File,
+    facts: File,
+    vectors: MaybeFile = "",
+    manifest: MaybeFile = "",
+    threads: int = 1,
+    log: Log = None,
+    failure: Failure = None,
+) -> None:
+    """Fit the head on the train items and tag the test items."""
+    from nerprobe.probe import write_probe
+
+    with stage("probe", log=log, failure=failure):
+        write_probe(
+            _spec(spec),
+            corpus=corpus,
+            subset=subset,
+            vectors=Path(vectors) if vectors else None,
+            manifest=Path(manifest) if manifest else None,
+            predictions=predictions,
+            head=head,
+            facts=facts,
+            threads=threads,
+        )
+
+
+@app.command(rich_help_panel=STAGES)
+def score(
+    run: Annotated[str, typer.Option(help="Name of the run.")],
+    predictions: File,
+    facts: File,
+    subset: File,
+    corpus_info: File,
+    output: File,
+    log: Log = None,
+    failure: Failure = None,
+) -> None:
+    """Count mentions and write one encoder's metrics."""
+    from nerprobe.score import write_metrics
+
+    with stage("score", log=log, failure=failure):
+        write_metrics(
+            run=run,
+            predictions=predictions,
+            facts=facts,
+            subset=subset,
+            corpus_info=corpus_info,
+            output=output,
+        )
+
+
+@app.command(rich_help_panel=STAGES)
+def leaderboard(
+    spec: Spec,
+    folder: File,
+    after_failure: Annotated[bool, typer.Option(help="The next run makes the board again.")] = False,
+    log: Log = None,
+) -> None:
+    """Write the board of one run over all its encoders."""
+    from nerprobe.leaderboard import write_board
+
+    with stage("leaderboard", log=log):
+        asked = _spec(spec)
+        write_board(folder, requested=asked["models"], bootstrap=asked["bootstrap"], stale=after_failure)
+
+
+@app.command()
+def show(
+    places: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Run folders or leaderboard.json files; default: all under results/."),
+    ] = None,
+    configfile: Annotated[Path | None, typer.Option(help="Show the runs of this configuration.")] = None,
+) -> None:
+    """Print boards, and where their pages are."""
+    from nerprobe.manage import run_folders, show_boards
+
+    show_boards([*(places or []), *(run_folders(configfile) if configfile else [])])
+
+
+@app.command()
+def models(
+    name: Annotated[str, typer.Argument(help="Only entries whose name or source holds this.")] = "",
+) -> None:
+    """List the encoder registry."""
+    from nerprobe.manage import list_models
+
+    list_models(name)
+
+
+@app.command()
+def lock(
+    repos: Annotated[list[str], typer.Argument(help="Hub ids, org/name.")],
+    revision: Annotated[str, typer.Option(help="Branch, tag or commit to resolve.")] = "main",
+) -> None:
+    """Pin hub ids to a full revision in config/models.lock.yaml."""
+    from nerprobe.manage import lock_models
+
+    lock_models(repos, revision=revision)
+
+
+@app.command()
+def forget(
+    model: Annotated[str, typer.Argument(help="Name as on the board.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove without asking.")] = False,
+) -> None:
+    """Remove a model's results and vectors, after saying what goes."""
+    from nerprobe.manage import forget_model
+
+    forget_model(model, yes=yes)
+
+
+@app.command(name="check-task")
+def check_task(
+    file: Annotated[Path, typer.Argument(help="Task file.")],
+    data_dir: Annotated[Path | None, typer.Option(help="Read hub files from DIR/<task>/ instead.")] = None,
+) -> None:
+    """Check a task file and read its corpus, as the pipeline would."""
+    from nerprobe.manage import check_task_file
+
+    check_task_file(file, data_dir=data_dir)
+
+
+def main() -> None:
+    """Run the command; a mistake that a user can mend ends in one line and exit code 1."""
+    try:
+        app()
+    except NerprobeError as error:
+        sys.stderr.write(f"nerprobe: {error}\n")
+        sys.exit(1)

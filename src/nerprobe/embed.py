@@ -1,0 +1,359 @@
+"""Stage ``embed``: word vectors of one encoder over a run's items, into one Parquet file and its manifest."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nerprobe.corpus import Item, load_items
+from nerprobe.errors import ArtefactError, NonFiniteError
+from nerprobe.files import atomic_path, canonical_json, read_json, sha256_file, write_json, write_text
+from nerprobe.log import logger, progress_bar
+from nerprobe.store import Counts, Vectors, VectorStore, address
+from nerprobe.subset import load_subset
+from nerprobe.versions import VECTORS_VERSION
+
+if TYPE_CHECKING:
+    from nerprobe.frozen import FrozenEncoder
+
+BLOCK_ITEMS = 1024
+"""Items of one block of the store: what a killed run loses at most."""
+GROUP_WORDS = 4096
+"""Words of one row group of the Parquet file."""
+
+
+@dataclass
+class Health:
+    """How an encoder's tokenizer copes with the texts.
+
+    Attributes:
+        words: Words in all items.
+        subwords: Sub-words in all texts.
+        fertility: Sub-words a word, over words that have any.
+        unknown_rate: Share of sub-words that are the unknown token.
+        words_without_subwords: Words with the fallback vector.
+        items_windowed: Items longer than the encoder takes.
+        items_embedded: Items computed now; the others came from the store.
+        padding: Share of padding in the batches computed now.
+    """
+
+    words: int = 0
+    subwords: int = 0
+    fertility: float = 0.0
+    unknown_rate: float = 0.0
+    words_without_subwords: int = 0
+    items_windowed: int = 0
+    items_embedded: int = 0
+    padding: float = 0.0
+
+
+@dataclass
+class Result:
+    """What an encoder said of itself, for the manifest."""
+
+    width: int
+    about: dict[str, Any]
+    health: Health = field(default_factory=Health)
+
+
+def blocks_of(items: Sequence[Item], size: int) -> Iterator[list[Item]]:
+    """Give the items in blocks, each text and segmentation once."""
+    seen: set[str] = set()
+    block: list[Item] = []
+    for item in items:
+        name = address(item)
+        if name in seen:
+            continue
+        seen.add(name)
+        block.append(item)
+        if len(block) == size:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def schema_of(width: int, storage: str, provenance: Mapping[str, Any]) -> pa.Schema:
+    """Return the schema of an embeddings file: item_id, word, vector, n_subwords."""
+    number = pa.float16() if storage == "float16" else pa.float32()
+    fields = [
+        pa.field("item_id", pa.string(), nullable=False),
+        pa.field("word", pa.int32(), nullable=False),
+        pa.field("vector", pa.list_(pa.field("item", number, nullable=False), width), nullable=False),
+        pa.field("n_subwords", pa.int32(), nullable=False),
+    ]
+    return pa.schema(fields, metadata={"nerprobe": canonical_json(provenance)})
+
+
+def _table(rows: Sequence[tuple[Item, Vectors, Counts]], schema: pa.Schema) -> pa.Table:
+    kind = schema.field("vector").type
+    number = np.float16 if kind.value_type == pa.float16() else np.float32
+    flat = np.concatenate([vectors for _, vectors, _ in rows]).astype(number).reshape(-1)
+    columns = [
+        pa.array([item.item_id for item, _, _ in rows for _ in item.words], pa.string()),
+        pa.array(np.concatenate([np.arange(len(item.words), dtype=np.int32) for item, _, _ in rows])),
+        pa.FixedSizeListArray.from_arrays(pa.array(flat), type=kind),
+        pa.array(np.concatenate([counts for _, _, counts in rows])),
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def write_vectors(rows: Iterator[tuple[Item, Vectors, Counts]], *, schema: pa.Schema, output: Path) -> None:
+    """Stream items into a Parquet file, written atomically, in row groups of about ``GROUP_WORDS`` words."""
+    with (
+        atomic_path(output) as temporary,
+        pq.ParquetWriter(
+            temporary, schema, compression="zstd", compression_level=1, use_dictionary=["item_id"]
+        ) as writer,
+    ):
+        group: list[tuple[Item, Vectors, Counts]] = []
+        words = 0
+        for row in rows:
+            group.append(row)
+            words += len(row[0].words)
+            if words >= GROUP_WORDS:
+                writer.write_table(_table(group, schema))
+                group, words = [], 0
+        if group:
+            writer.write_table(_table(group, schema))
+
+
+def _stored(items: Sequence[Item], store: VectorStore) -> Iterator[tuple[Item, Vectors, Counts]]:
+    for item in items:
+        yield item, *store.read(address(item))
+
+
+def embed_encoder(
+    items: Sequence[Item],
+    *,
+    folder: Path,
+    spec: Mapping[str, Any],
+    store: VectorStore,
+    device: str,
+    budget: int,
+) -> Result:
+    """Fill the store with what it lacks of some items.
+
+    Args:
+        items: What is wanted, in the order of the file.
+        folder: The encoder's files.
+        spec: ``settings`` and ``source`` of the encoder.
+        store: Where finished blocks are kept.
+        device: As in the configuration.
+        budget: Most tokens of a padded batch.
+
+    Raises:
+        EncoderFolderError, AlignmentError, NonFiniteError: If this encoder cannot be used.
+    """
+    from nerprobe.frozen import FrozenEncoder
+
+    settings = spec["settings"]
+    load = {
+        "device": device,
+        "layer": settings["layer"],
+        "max_length": settings["max_length"],
+        "trust_remote_code": bool(spec["source"].get("trust_remote_code", False)),
+    }
+    fallback = store.folder / "float32-fallback"
+    encoder = FrozenEncoder(folder, dtype="float32" if fallback.exists() else settings["dtype"], **load)
+    try:
+        health = _fill(items, encoder=encoder, settings=settings, store=store, budget=budget)
+    except NonFiniteError as error:
+        if encoder.dtype == "float32":
+            raise
+        # Blocks of two precisions are never mixed: all of this key is computed anew, and stays in float32.
+        logger.warning("%s; computing all of it again in float32", error)
+        store.clear()
+        write_text(fallback, f"{error}\n")
+        encoder = FrozenEncoder(folder, dtype="float32", **load)
+        health = _fill(items, encoder=encoder, settings=settings, store=store, budget=budget)
+    about = {
+        "class": type(encoder.model).__name__,
+        "width": encoder.width,
+        "layers": encoder.layers,
+        "parameters": encoder.parameters,
+        "max_tokens": encoder.limit,
+        "dtype_used": encoder.dtype,
+        "device": encoder.device.type,
+    }
+    return Result(width=encoder.width, about=about, health=health)
+
+
+def _fill(
+    items: Sequence[Item],
+    *,
+    encoder: FrozenEncoder,
+    settings: Mapping[str, Any],
+    store: VectorStore,
+    budget: int,
+) -> Health:
+    """Compute missing items block by block; the next block is tokenised while this one is computed."""
+    from nerprobe.pooling import Work, prepare, word_vectors
+
+    health, work = Health(), Work()
+    covered = unknown = 0
+    how = {"prefix": settings["prefix"], "pooling": settings["pooling"]}
+    blocks = list(blocks_of(items, BLOCK_ITEMS))
+    with ThreadPoolExecutor(max_workers=1) as ahead, progress_bar("embed", len(items)) as bar:
+        pending = [ahead.submit(prepare, block, encoder, **how) for block in blocks[:1]]
+        for index, block in enumerate(blocks):
+            prepared = pending.pop().result()
+            if index + 1 < len(blocks):
+                pending.append(ahead.submit(prepare, blocks[index + 1], encoder, **how))
+            health.words += sum(prepared.words)
+            health.subwords += prepared.subwords
+            health.words_without_subwords += int((prepared.n_subwords == 0).sum())
+            health.items_windowed += prepared.windowed
+            covered += int(prepared.n_subwords.sum())
+            unknown += prepared.unknown
+            lacking = [item for item in block if address(item) not in store]
+            if lacking:
+                part = prepared if len(lacking) == len(block) else prepare(lacking, encoder, **how)
+                vectors = word_vectors(part, encoder, pooling=settings["pooling"], budget=budget, work=work)
+                if settings["storage"] == "float16":
+                    vectors = _narrow(vectors)
+                names = [address(item) for item in lacking]
+                store.add(addresses=names, rows=part.words, vectors=vectors, n_subwords=part.n_subwords)
+                health.items_embedded += len(lacking)
+            bar.advance(len(block))
+    health.fertility = covered / max(1, health.words - health.words_without_subwords)
+    health.unknown_rate = unknown / max(1, health.subwords)
+    health.padding = 1 - work.tokens / work.padded if work.padded else 0.0
+    return health
+
+
+def _narrow(vectors: Vectors) -> Vectors:
+    """Return vectors as float16, refusing values that it cannot hold."""
+    with np.errstate(over="ignore"):
+        narrow = vectors.astype(np.float16)
+    if not np.isfinite(narrow).all():
+        raise NonFiniteError(
+            "vectors do not fit into float16",
+            where="embed.storage",
+            expected="values below 65504",
+            got=f"{np.abs(vectors).max():.3g}",
+            todo="use embed.storage: float32",
+        )
+    return narrow
+
+
+def embed_ngrams(items: Sequence[Item], *, spec: Mapping[str, Any], schema: pa.Schema, output: Path) -> Health:
+    """Write the vectors of the control ``char-ngrams``."""
+    from nerprobe.controls import CharNgrams
+
+    control = CharNgrams(spec["source"])
+    health = Health(items_embedded=len(items))
+
+    def rows() -> Iterator[tuple[Item, Vectors, Counts]]:
+        for block in (items[first : first + BLOCK_ITEMS] for first in range(0, len(items), BLOCK_ITEMS)):
+            vectors, counts = control.vectors(block)
+            stops = np.cumsum([len(item.words) for item in block])[:-1]
+            health.words += len(counts)
+            health.words_without_subwords += int((counts == 0).sum())
+            yield from zip(block, np.split(vectors, stops), np.split(counts, stops), strict=True)
+
+    write_vectors(rows(), schema=schema, output=output)
+    return health
+
+
+def _peak_mib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def write_embeddings(
+    spec: Mapping[str, Any],
+    *,
+    corpus: Path,
+    subset: Path,
+    encoder: Path | None,
+    store: Path,
+    device: str,
+    budget: int,
+    output: Path,
+    manifest: Path,
+) -> None:
+    """Run the stage: write the Parquet file and its manifest.
+
+    Args:
+        spec: ``model``, ``key``, ``source`` and ``settings`` made by ``nerprobe.plan``.
+        corpus: ``corpus.parquet``.
+        subset: ``subset.json``.
+        encoder: What ``fetch_encoder`` wrote; None for controls that need no files.
+        store: ``resources/vectors/<key>``.
+        device: As in the configuration.
+        budget: Most tokens of a padded batch.
+        output: The Parquet file.
+        manifest: Its manifest.
+    """
+    begun = time.monotonic()
+    chosen = load_subset(subset)
+    known = load_items(corpus)
+    items = [known[item_id] for pool in sorted(chosen["items"]) for item_id in chosen["items"][pool]]
+    provenance = {
+        "schema": 1,
+        "model": spec["model"],
+        "key": spec["key"],
+        "source": spec["source"],
+        "settings": spec["settings"],
+        "vectors_version": VECTORS_VERSION,
+        "subset": chosen["id"],
+    }
+    storage = spec["settings"]["storage"]
+    if encoder is None:
+        width = 3 * int(spec["source"]["features"])
+        health = embed_ngrams(items, spec=spec, schema=schema_of(width, storage, provenance), output=output)
+        result = Result(width=width, about={"width": width}, health=health)
+    else:
+        folder = _checked_folder(encoder, spec)
+        vectors = VectorStore(store, (address(item) for item in items))
+        result = embed_encoder(items, folder=folder, spec=spec, store=vectors, device=device, budget=budget)
+        schema = schema_of(result.width, storage, provenance)
+        write_vectors(_stored(items, vectors), schema=schema, output=output)
+    words = sum(len(item.words) for item in items)
+    write_json(
+        manifest,
+        {
+            **provenance,
+            "encoder": result.about,
+            "rows": words,
+            "sha256": sha256_file(output),
+            "bytes": output.stat().st_size,
+            "health": asdict(result.health),
+            "seconds": time.monotonic() - begun,
+            "peak_mib": _peak_mib(),
+        },
+    )
+    logger.info("%d words of %d items, %d computed now", words, len(items), result.health.items_embedded)
+
+
+def _checked_folder(encoder: Path, spec: Mapping[str, Any]) -> Path:
+    """Return the encoder's folder once every file in it has the hash it was fetched with.
+
+    Raises:
+        ArtefactError: If the record is of another source, or files are gone or changed.
+    """
+    record = read_json(encoder)
+    again = f"fetch it again: snakemake --forcerun fetch_encoder (or rm {encoder})"
+    if record.get("source") != spec["source"]:
+        raise ArtefactError(
+            "this record is of another encoder or revision",
+            where=str(encoder),
+            expected=canonical_json(spec["source"]),
+            got=canonical_json(record.get("source")),
+            todo=again,
+        )
+    folder = Path(record["folder"])
+    for file in record["files"]:
+        path = folder / file["name"]
+        if not path.is_file() or path.stat().st_size != file["size"] or sha256_file(path) != file["sha256"]:
+            raise ArtefactError("a file of this encoder is gone or changed", where=str(path), todo=again)
+    return folder

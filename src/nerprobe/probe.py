@@ -1,0 +1,183 @@
+"""Stage ``probe``: fit a head on the train items' word vectors and tag the test items' words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from safetensors.numpy import save
+from threadpoolctl import threadpool_limits
+
+from nerprobe.corpus import Item, load_items
+from nerprobe.errors import ArtefactError
+from nerprobe.files import atomic_path, read_json, sha256_file, write_bytes, write_json
+from nerprobe.log import logger
+from nerprobe.logistic import Floats, fit_logistic
+from nerprobe.lookup import Lookup
+from nerprobe.subset import load_subset
+
+Prediction = tuple[list[str], Sequence[float] | Floats]
+"""Tags and probabilities of all test words, item after item."""
+
+
+def read_vectors(path: Path, manifest: Mapping[str, Any], wanted: Sequence[Item]) -> dict[str, Floats]:
+    """Read word vectors, checking that they are the ones the manifest tells of.
+
+    Args:
+        path: The Parquet file.
+        manifest: What ``embed`` wrote beside it.
+        wanted: Items whose vectors are needed.
+
+    Returns:
+        Vectors by item id, float32, shape (words, width).
+
+    Raises:
+        ArtefactError: If the file is damaged, foreign, or lacks words.
+    """
+    again = f"remove it and run snakemake again: rm {path}"
+    if sha256_file(path) != manifest["sha256"]:
+        raise ArtefactError("this file differs from its manifest", where=str(path), todo=again)
+    opened = pq.ParquetFile(path)
+    width = opened.schema_arrow.field("vector").type.list_size
+    need = {item.item_id: len(item.words) for item in wanted}
+    found: dict[str, list[Floats]] = {item_id: [] for item_id in need}
+    for group in range(opened.num_row_groups):
+        table = opened.read_row_group(group, columns=["item_id", "vector"])
+        flat = table["vector"].combine_chunks().values.to_numpy(zero_copy_only=False)
+        vectors = flat.reshape(-1, width).astype(np.float32, copy=False)
+        names = np.asarray(table["item_id"].to_pylist())
+        cuts = np.flatnonzero(names[1:] != names[:-1]) + 1
+        for first, part in zip([0, *cuts], np.split(vectors, cuts), strict=True):
+            if names[first] in found:
+                found[names[first]].append(part)
+    joined = {item_id: np.concatenate(parts) for item_id, parts in found.items() if parts}
+    wrong = [item_id for item_id, count in need.items() if len(joined.get(item_id, ())) != count]
+    if wrong:
+        raise ArtefactError(
+            "vectors and words do not fit",
+            where=f"{path}: {wrong[0]}",
+            expected=f"{need[wrong[0]]} rows",
+            got=str(len(joined.get(wrong[0], ()))),
+            todo=again,
+        )
+    return joined
+
+
+def probe_vectors(
+    vectors: Mapping[str, Floats], train: Sequence[Item], test: Sequence[Item], settings: Mapping[str, Any]
+) -> tuple[Prediction, dict[str, Any], dict[str, Floats]]:
+    """Fit the logistic head and tag the test words.
+
+    Returns:
+        The prediction, facts on the fit, and the head's arrays.
+    """
+    stacked = np.concatenate([vectors[item.item_id] for item in train])
+    tags = [tag for item in train for tag in item.tags]
+    head = fit_logistic(stacked, tags, C=settings["C"], tol=settings["tol"], max_iter=settings["max_iter"])
+    if not head.converged:
+        logger.warning("the fit did not converge within %d iterations", settings["max_iter"])
+    prediction = head.predict(np.concatenate([vectors[item.item_id] for item in test]))
+    facts = {
+        "kind": "logistic",
+        "classes": list(head.classes),
+        "C": settings["C"],
+        "tol": settings["tol"],
+        "max_iter": settings["max_iter"],
+        "iterations": head.iterations,
+        "converged": head.converged,
+    }
+    return prediction, facts, {"weights": head.weights, "bias": head.bias}
+
+
+def probe_lookup(train: Sequence[Item], test: Sequence[Item]) -> tuple[Prediction, dict[str, Any], dict[str, Floats]]:
+    """Tag the test words with the baseline ``train-lookup``; returns as ``probe_vectors``."""
+    lookup = Lookup.fit([item.words for item in train], [item.tags for item in train])
+    tags: list[str] = []
+    shares: list[float] = []
+    for item in test:
+        item_tags, item_shares = lookup.predict(item.words)
+        tags += item_tags
+        shares += item_shares
+    entries = sorted(lookup.entries.items())
+    facts = {
+        "kind": "train-lookup",
+        "classes": sorted({kind for _, (kind, _) in entries}),
+        "entries": [[list(words), kind] for words, (kind, _) in entries],
+        "C": None,
+        "tol": None,
+        "max_iter": None,
+        "iterations": 0,
+        "converged": True,
+    }
+    return (tags, shares), facts, {"share": np.array([share for _, (_, share) in entries], dtype=np.float32)}
+
+
+def prediction_table(test: Sequence[Item], prediction: Prediction) -> pa.Table:
+    """Return ``predictions/<model>.parquet``: item_id, word, gold, predicted, probability; a row a word."""
+    tags, shares = prediction
+    return pa.table(
+        {
+            "item_id": pa.array([item.item_id for item in test for _ in item.words], pa.string()),
+            "word": pa.array([index for item in test for index in range(len(item.words))], pa.int32()),
+            "gold": pa.array([tag for item in test for tag in item.tags], pa.string()),
+            "predicted": pa.array(tags, pa.string()),
+            "probability": pa.array(np.asarray(shares, dtype=np.float64)),
+        }
+    )
+
+
+def write_probe(
+    spec: Mapping[str, Any],
+    *,
+    corpus: Path,
+    subset: Path,
+    vectors: Path | None,
+    manifest: Path | None,
+    predictions: Path,
+    head: Path,
+    facts: Path,
+    threads: int,
+) -> None:
+    """Run the stage: write the predictions and the head.
+
+    Args:
+        spec: ``model``, ``encoder`` and the probe's settings made by ``nerprobe.plan``.
+        corpus: ``corpus.parquet``.
+        subset: ``subset.json``.
+        vectors: The encoder's Parquet file; None for the lookup baseline.
+        manifest: Its manifest.
+        predictions: Parquet file to write.
+        head: Safetensors file to write.
+        facts: JSON file to write beside it.
+        threads: Threads of the linear algebra.
+    """
+    evaluation = spec["evaluation"]
+    known, chosen = load_items(corpus), load_subset(subset)["items"]
+    train = [known[item_id] for item_id in chosen[evaluation["train_pool"]]]
+    test = [known[item_id] for item_id in chosen[evaluation["test_pool"]]]
+    about = read_json(manifest) if manifest is not None else None
+    if vectors is None or about is None:
+        prediction, fit, arrays = probe_lookup(train, test)
+    else:
+        with threadpool_limits(limits=threads):
+            rows = read_vectors(vectors, about, [*train, *test])
+            prediction, fit, arrays = probe_vectors(rows, train, test, spec)
+    with atomic_path(predictions) as temporary:
+        pq.write_table(prediction_table(test, prediction), temporary, compression="zstd")
+    write_bytes(head, save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
+    measured = {name: value for name, value in (about["encoder"] if about else {}).items() if name != "device"}
+    write_json(
+        facts,
+        {
+            "schema": 1,
+            "model": spec["model"],
+            "encoder": {**spec["encoder"], "measured": measured},
+            "evaluation": evaluation,
+            "fit": fit,
+            "predictions_sha256": sha256_file(predictions),
+        },
+    )

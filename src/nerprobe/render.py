@@ -1,0 +1,147 @@
+"""The board as people read it: terminal table, Markdown and one self-contained HTML page."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+import jinja2
+from rich.console import Console
+from rich.table import Table
+
+Row = Mapping[str, Any]
+HEADINGS = {"f1": "F1", "precision": "Precision", "recall": "Recall", "macro_f1": "Macro F1"}
+
+
+def visible(text: str) -> str:
+    """Return a text with control characters and line ends shown as escapes, so that it cannot act."""
+    return "".join(
+        char if unicodedata.category(char) not in ("Cc", "Cf", "Zl", "Zp") else f"\\u{ord(char):04x}" for char in text
+    )
+
+
+def score(row: Row, name: str) -> str:
+    """Return a score with its interval, such as ``.512 [.401, .618]``; empty for a failed row."""
+    if row["status"] != "ok":
+        return ""
+    value, low, high = (_short(row[key]) for key in (name, f"{name}_ci_low", f"{name}_ci_high"))
+    return f"{value} [{low}, {high}]"
+
+
+def _short(value: float) -> str:
+    return f"{value:.3f}".removeprefix("0")
+
+
+def size(parameters: int | None) -> str:
+    """Return a number of parameters such as ``22.7M``."""
+    return "" if not parameters else f"{parameters / 1e6:.1f}M"
+
+
+def mentions(counts: Mapping[str, Any]) -> str:
+    """Return what a pool holds, such as ``100 items with 43 mentions (40 A, 3 B) in 24 items``."""
+    by_type = ", ".join(f"{number} {kind}" for kind, number in counts["mentions"].items())
+    total = sum(counts["mentions"].values())
+    return f"{counts['items']} items with {total} mentions ({by_type}) in {counts['items_with_mentions']} of them"
+
+
+def headline(board: Mapping[str, Any]) -> list[str]:
+    """Return the lines that say what a board was made from."""
+    counts, evaluation, boot = board["subset"]["counts"], board["evaluation"], board["bootstrap"]
+    data = board["dataset"]
+    where = {
+        "hub": f"{data['repo']} at revision {data['revision']}",
+        "path": f"local files {', '.join(f'{name} (sha256 {sha[:12]}…)' for name, sha in data['sha256'].items())}",
+        "sample": "generated sample",
+    }[data["source"]]
+    return [
+        f"Test: {mentions(counts[evaluation['test_pool']])}.",
+        f"Train: {mentions(counts[evaluation['train_pool']])}.",
+        f"Data: {where}; subset {board['subset']['id']}, seed {board['subset']['seed']}.",
+        f"Brackets: {100 * boot['level']:g} % percentile bootstrap over test items, {boot['resamples']:,} resamples.",
+    ]
+
+
+def notes(board: Mapping[str, Any]) -> list[str]:
+    """Return the flags of the rows, those that all rows share said once."""
+    good = [row for row in board["rows"] if row["status"] == "ok"]
+    flags = {row["model"]: [flag for flag in row["flags"].split("; ") if flag] for row in good}
+    shared = [flag for flag in next(iter(flags.values()), []) if all(flag in other for other in flags.values())]
+    lines = [f"All rows: {', '.join(shared)}."] if shared else []
+    for model, own in flags.items():
+        rest = [flag for flag in own if flag not in shared]
+        if rest:
+            lines.append(f"{model}: {', '.join(rest)}.")
+    return lines + [
+        f"{row['model']} failed: {visible(row['reason'])}" for row in board["rows"] if row["status"] != "ok"
+    ]
+
+
+def cells(row: Row) -> list[str]:
+    """Return the cells of one row of the short table."""
+    name = row["model"] + (" (baseline)" if row.get("kind") == "baseline" else "")
+    rank = str(row["rank"]) if row["rank"] is not None else "failed"
+    return [rank, name, *(score(row, metric) for metric in HEADINGS), size(row.get("parameters"))]
+
+
+COLUMNS = ("Rank", "Model", *HEADINGS.values(), "Parameters")
+
+
+def board_markdown(board: Mapping[str, Any]) -> str:
+    """Return the board as a Markdown table that can be pasted anywhere."""
+    lines = [f"# {board['title']}", "", *headline(board), ""]
+    lines += ["| " + " | ".join(COLUMNS) + " |", "|" + "---:|" + ":---|" + "---:|" * (len(COLUMNS) - 2)]
+    lines += ["| " + " | ".join(_escape_markdown(cell) for cell in cells(row)) + " |" for row in board["rows"]]
+    lines += [""] + [f"- {_escape_markdown(note)}" for note in notes(board)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _escape_markdown(text: str) -> str:
+    shown = visible(text)
+    for char in ("\\", "|", "`", "<", ">", "*"):
+        shown = shown.replace(char, f"\\{char}")
+    return shown
+
+
+def board_html(board: Mapping[str, Any]) -> str:
+    """Return the board as one HTML page that asks for nothing else; all text is escaped."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("nerprobe", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("leaderboard.html").render(
+        board=board,
+        headline=headline(board),
+        notes=notes(board),
+        headings=HEADINGS,
+        score=score,
+        size=size,
+        visible=visible,
+        ticks=[index / 5 for index in range(6)],
+    )
+
+
+def _console() -> Console:
+    """Return a console as wide as the terminal; where there is none, wide enough for a table."""
+    console = Console()
+    return console if console.is_terminal else Console(width=max(console.width, 140))
+
+
+def print_board(board: Mapping[str, Any], console: Console | None = None) -> None:
+    """Print the board as a table for the terminal."""
+    console = console or _console()
+    console.print(f"[bold]{board['title']}[/bold]  {board['run']}", highlight=False)
+    for line in headline(board):
+        console.print(line, highlight=False, markup=False)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for index, name in enumerate(COLUMNS):
+        table.add_column(name, justify="left" if index == 1 else "right", no_wrap=index not in (1,), overflow="fold")
+    for row in board["rows"]:
+        style = "red" if row["status"] != "ok" else "dim" if row.get("kind") == "baseline" else ""
+        table.add_row(*cells(row), style=style)
+    console.print(table)
+    for note in notes(board):
+        console.print(f"- {note}", highlight=False, markup=False)

@@ -1,0 +1,48 @@
+"""What every stage command shares: its log file, and the record that a failed encoder leaves."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from nerprobe.errors import NerprobeError
+from nerprobe.files import write_json
+from nerprobe.log import logger, logging_to
+from nerprobe.redact import scrub
+
+
+@contextmanager
+def stage(name: str, *, log: Path | None, failure: Path | None = None) -> Iterator[None]:
+    """Run one stage: log to its file, end a user's mistake in one line, and keep the reason of a failure.
+
+    Args:
+        name: The stage.
+        log: Its log file, or None.
+        failure: ``failures/<model>.json`` of a stage that belongs to one encoder: written when it fails,
+            removed when it succeeds.
+
+    Raises:
+        SystemExit: With code 1 if the stage failed.
+    """
+    with logging_to(log):
+        try:
+            yield
+        except NerprobeError as error:
+            reason = scrub(str(error))
+            logger.error("%s: %s", name, reason)
+        except Exception as error:
+            # Not foreseen: the log gets the traceback, the board gets the first line.
+            logger.exception("%s failed", name)
+            reason = scrub(f"{type(error).__name__}: {' '.join(str(error).split())[:400]}")
+        else:
+            if failure is not None:
+                failure.unlink(missing_ok=True)
+            return
+        if failure is not None:
+            write_json(
+                failure,
+                {"schema": 1, "stage": name, "model": failure.name.split(".json")[0], "reason": reason},
+            )
+    sys.exit(1)

@@ -1,0 +1,17 @@
+localrules:
+    fetch_encoder,
+
+
+rule fetch_encoder:
+    output:
+        encoder="resources/encoders/{model}.json",
+    log:
+        "logs/fetch_encoder/{model}.log",
+    conda:
+        "../../envs/nerprobe.yaml"
+    threads: 1
+    params:
+        spec=fetch_spec,
+    shell:
+        "python -m nerprobe fetch --spec {params.spec:q} --output {output.encoder:q}"
+        " --failure resources/encoders/{wildcards.model}.failure.json --log {log:q}"
