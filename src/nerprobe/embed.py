@@ -6,7 +6,7 @@ import resource
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,15 +54,6 @@ class Health:
     items_windowed: int = 0
     items_embedded: int = 0
     padding: float = 0.0
-
-
-@dataclass
-class Result:
-    """What an encoder said of itself, for the manifest."""
-
-    width: int
-    about: dict[str, Any]
-    health: Health = field(default_factory=Health)
 
 
 def blocks_of(items: Sequence[Item], size: int) -> Iterator[list[Item]]:
@@ -132,7 +123,7 @@ def _stored(items: Sequence[Item], store: VectorStore) -> Iterator[tuple[Item, V
         yield item, *store.read(address(item))
 
 
-def embed_encoder(
+def fill_store(
     items: Sequence[Item],
     *,
     folder: Path,
@@ -140,8 +131,8 @@ def embed_encoder(
     store: VectorStore,
     device: str,
     budget: int,
-) -> Result:
-    """Fill the store with what it lacks of some items.
+) -> Health:
+    """Compute what the store lacks of some items; where it lacks nothing, the encoder is not even loaded.
 
     Args:
         items: What is wanted, in the order of the file.
@@ -154,6 +145,9 @@ def embed_encoder(
     Raises:
         EncoderFolderError, AlignmentError, NonFiniteError: If this encoder cannot be used.
     """
+    lacking = [item for item in items if address(item) not in store]
+    if not lacking:
+        return health_of(items, store)
     from nerprobe.frozen import FrozenEncoder
 
     settings = spec["settings"]
@@ -166,7 +160,7 @@ def embed_encoder(
     fallback = store.folder / "float32-fallback"
     encoder = FrozenEncoder(folder, dtype="float32" if fallback.exists() else settings["dtype"], **load)
     try:
-        health = _fill(items, encoder=encoder, settings=settings, store=store, budget=budget)
+        padding = _compute(lacking, encoder=encoder, settings=settings, store=store, budget=budget)
     except NonFiniteError as error:
         if encoder.dtype == "float32":
             raise
@@ -175,60 +169,65 @@ def embed_encoder(
         store.clear()
         write_text(fallback, f"{error}\n")
         encoder = FrozenEncoder(folder, dtype="float32", **load)
-        health = _fill(items, encoder=encoder, settings=settings, store=store, budget=budget)
-    about = {
-        "class": type(encoder.model).__name__,
-        "width": encoder.width,
-        "layers": encoder.layers,
-        "parameters": encoder.parameters,
-        "max_tokens": encoder.limit,
-        "dtype_used": encoder.dtype,
-        "device": encoder.device.type,
-    }
-    return Result(width=encoder.width, about=about, health=health)
+        lacking = list(items)
+        padding = _compute(lacking, encoder=encoder, settings=settings, store=store, budget=budget)
+    health = health_of(items, store)
+    health.items_embedded, health.padding = len({address(item) for item in lacking}), padding
+    return health
 
 
-def _fill(
+def health_of(items: Sequence[Item], store: VectorStore) -> Health:
+    """Sum up what the store keeps of some items."""
+    stats = [store.stats(address(item)) for item in items]
+    health = Health(
+        words=sum(own.words for own in stats),
+        subwords=sum(own.subwords for own in stats),
+        items_windowed=sum(own.windows > 1 for own in stats),
+    )
+    covered = 0
+    for item in items:
+        counts = store.read(address(item))[1]
+        covered += int(counts.sum())
+        health.words_without_subwords += int((counts == 0).sum())
+    health.fertility = covered / max(1, health.words - health.words_without_subwords)
+    health.unknown_rate = sum(own.unknown for own in stats) / max(1, health.subwords)
+    return health
+
+
+def _compute(
     items: Sequence[Item],
     *,
     encoder: FrozenEncoder,
     settings: Mapping[str, Any],
     store: VectorStore,
     budget: int,
-) -> Health:
-    """Compute missing items block by block; the next block is tokenised while this one is computed."""
+) -> float:
+    """Compute items block by block; the next block is tokenised while this one is computed.
+
+    Returns:
+        The share of padding in the batches.
+    """
     from nerprobe.pooling import Work, prepare, word_vectors
 
-    health, work = Health(), Work()
-    covered = unknown = 0
+    work = Work()
     how = {"prefix": settings["prefix"], "pooling": settings["pooling"]}
     blocks = list(blocks_of(items, BLOCK_ITEMS))
-    with ThreadPoolExecutor(max_workers=1) as ahead, progress_bar("embed", len(items)) as bar:
-        pending = [ahead.submit(prepare, block, encoder, **how) for block in blocks[:1]]
-        for index, block in enumerate(blocks):
-            prepared = pending.pop().result()
-            if index + 1 < len(blocks):
-                pending.append(ahead.submit(prepare, blocks[index + 1], encoder, **how))
-            health.words += sum(prepared.words)
-            health.subwords += prepared.subwords
-            health.words_without_subwords += int((prepared.n_subwords == 0).sum())
-            health.items_windowed += prepared.windowed
-            covered += int(prepared.n_subwords.sum())
-            unknown += prepared.unknown
-            lacking = [item for item in block if address(item) not in store]
-            if lacking:
-                part = prepared if len(lacking) == len(block) else prepare(lacking, encoder, **how)
-                vectors = word_vectors(part, encoder, pooling=settings["pooling"], budget=budget, work=work)
-                if settings["storage"] == "float16":
-                    vectors = _narrow(vectors)
-                names = [address(item) for item in lacking]
-                store.add(addresses=names, rows=part.words, vectors=vectors, n_subwords=part.n_subwords)
-                health.items_embedded += len(lacking)
+    with ThreadPoolExecutor(max_workers=1) as ahead, progress_bar("embed", sum(map(len, blocks))) as bar:
+        pending = ahead.submit(prepare, blocks[0], encoder, **how)
+        for block, following in zip(blocks, [*blocks[1:], None], strict=True):
+            prepared = pending.result()
+            if following is not None:
+                pending = ahead.submit(prepare, following, encoder, **how)
+            vectors = word_vectors(prepared, encoder, pooling=settings["pooling"], budget=budget, work=work)
+            store.add(
+                addresses=[address(item) for item in block],
+                stats=prepared.stats,
+                encoder=encoder.about(),
+                vectors=_narrow(vectors) if settings["storage"] == "float16" else vectors,
+                n_subwords=prepared.n_subwords,
+            )
             bar.advance(len(block))
-    health.fertility = covered / max(1, health.words - health.words_without_subwords)
-    health.unknown_rate = unknown / max(1, health.subwords)
-    health.padding = 1 - work.tokens / work.padded if work.padded else 0.0
-    return health
+    return 1 - work.tokens / work.padded if work.padded else 0.0
 
 
 def _narrow(vectors: Vectors) -> Vectors:
@@ -311,28 +310,28 @@ def write_embeddings(
     if encoder is None:
         width = 3 * int(spec["source"]["features"])
         health = embed_ngrams(items, spec=spec, schema=schema_of(width, storage, provenance), output=output)
-        result = Result(width=width, about={"width": width}, health=health)
+        about: dict[str, Any] = {"width": width}
     else:
         folder = _checked_folder(encoder, spec)
         vectors = VectorStore(store, (address(item) for item in items))
-        result = embed_encoder(items, folder=folder, spec=spec, store=vectors, device=device, budget=budget)
-        schema = schema_of(result.width, storage, provenance)
-        write_vectors(_stored(items, vectors), schema=schema, output=output)
+        health = fill_store(items, folder=folder, spec=spec, store=vectors, device=device, budget=budget)
+        about = vectors.encoder
+        write_vectors(_stored(items, vectors), schema=schema_of(about["width"], storage, provenance), output=output)
     words = sum(len(item.words) for item in items)
     write_json(
         manifest,
         {
             **provenance,
-            "encoder": result.about,
+            "encoder": about,
             "rows": words,
             "sha256": sha256_file(output),
             "bytes": output.stat().st_size,
-            "health": asdict(result.health),
+            "health": asdict(health),
             "seconds": time.monotonic() - begun,
             "peak_mib": _peak_mib(),
         },
     )
-    logger.info("%d words of %d items, %d computed now", words, len(items), result.health.items_embedded)
+    logger.info("%d words of %d items, %d computed now", words, len(items), health.items_embedded)
 
 
 def _checked_folder(encoder: Path, spec: Mapping[str, Any]) -> Path:

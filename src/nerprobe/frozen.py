@@ -96,6 +96,18 @@ class FrozenEncoder:
         pad = getattr(model.config, "pad_token_id", None)
         self.pad_id = int(pad if pad is not None else self.tokenizer.pad_token_id or 0)
 
+    def about(self) -> dict[str, Any]:
+        """Return what the manifest says of this encoder."""
+        return {
+            "class": type(self.model).__name__,
+            "width": self.width,
+            "layers": self.layers,
+            "parameters": self.parameters,
+            "max_tokens": self.limit,
+            "dtype_used": self.dtype,
+            "device": self.device.type,
+        }
+
     def tokenize(self, texts: Sequence[str], prefix: str = "") -> list[Tokens]:
         """Split texts into sub-words with character offsets.
 

@@ -133,7 +133,7 @@ def _flags(evaluation: Mapping[str, Any], probe: Mapping[str, Any], manifest: Ma
     if not probe["converged"]:
         flags.append("fit not converged")
     flags += [
-        f"{kind}: {counts['gold']} gold"
+        f"only {counts['gold']} gold mentions of {kind}"
         for kind, counts in evaluation["per_type"].items()
         if counts["gold"] < FEW_MENTIONS
     ]

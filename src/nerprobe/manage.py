@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from rich.console import Console
 from rich.table import Table
 
 from nerprobe.config import PROJECT, closest, load_lock, load_registry, load_task, read_yaml
@@ -18,7 +17,7 @@ from nerprobe.encoders import HUB_ID
 from nerprobe.errors import ArtefactError, TaskFileError, UnknownModelError
 from nerprobe.files import read_json, write_text
 from nerprobe.plan import make_plan, make_run
-from nerprobe.render import mentions, print_board
+from nerprobe.render import mentions, print_board, wide_console
 
 REGISTRY = PROJECT / "config" / "models.yaml"
 LOCK = PROJECT / "config" / "models.lock.yaml"
@@ -65,7 +64,7 @@ def show_boards(places: Sequence[Path]) -> None:
 
 def list_models(name: str) -> None:
     """Print the registry."""
-    console = Console()
+    console = wide_console()
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("Name", "Source", "Family", "Languages", "Licence"):
         table.add_column(heading, overflow="fold", no_wrap=heading == "Name")

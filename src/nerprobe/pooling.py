@@ -14,7 +14,7 @@ from nerprobe.corpus import Item
 from nerprobe.errors import EncoderFolderError, NonFiniteError
 from nerprobe.frozen import FrozenEncoder, Tokens
 from nerprobe.log import logger
-from nerprobe.store import Counts, Vectors
+from nerprobe.store import Counts, ItemStats, Vectors
 
 if TYPE_CHECKING:
     import torch
@@ -44,18 +44,12 @@ class Prepared:
     Attributes:
         sequences: What the encoder has to see.
         n_subwords: Sub-words of each word, shape (words,).
-        words: Words of each item.
-        subwords: Sub-words in all texts, without special and prefix tokens.
-        unknown: How many of them are the unknown token.
-        windowed: Items read in more than one window.
+        stats: What is kept of each item.
     """
 
     sequences: list[Window]
     n_subwords: Counts
-    words: list[int]
-    subwords: int = 0
-    unknown: int = 0
-    windowed: int = 0
+    stats: list[ItemStats]
 
 
 def _read(pairs: Pairs, pooling: str) -> Bools:
@@ -100,7 +94,7 @@ def prepare(items: Sequence[Item], encoder: FrozenEncoder, *, prefix: str, pooli
     """
     unknown_id = encoder.tokenizer.unk_token_id
     counts: list[Ints] = []
-    block = Prepared(sequences=[], n_subwords=np.zeros(0, np.int32), words=[len(item.words) for item in items])
+    block = Prepared(sequences=[], n_subwords=np.zeros(0, np.int32), stats=[])
     row = 0
     for item, tokens in zip(items, encoder.tokenize([item.text for item in items], prefix), strict=True):
         body = slice(tokens.prefix, None)
@@ -108,9 +102,13 @@ def prepare(items: Sequence[Item], encoder: FrozenEncoder, *, prefix: str, pooli
         windows = list(_windows(tokens, pairs, encoder, read=_read(pairs, pooling), first_row=row))
         block.sequences.extend(windows)
         counts.append(np.bincount(pairs.words, minlength=len(item.words)))
-        block.subwords += len(tokens.ids) - tokens.prefix
-        block.unknown += int((tokens.ids[body] == unknown_id).sum()) if unknown_id is not None else 0
-        block.windowed += len(windows) > 1
+        stats = ItemStats(
+            words=len(item.words),
+            subwords=len(tokens.ids) - tokens.prefix,
+            unknown=int((tokens.ids[body] == unknown_id).sum()) if unknown_id is not None else 0,
+            windows=len(windows),
+        )
+        block.stats.append(stats)
         row += len(item.words)
     block.n_subwords = np.concatenate(counts).astype(np.int32) if counts else block.n_subwords
     return block
@@ -209,7 +207,7 @@ def word_vectors(
     import torch
 
     maximum = pooling == "max"
-    vectors = np.full((sum(block.words), encoder.width), -np.inf if maximum else 0.0, dtype=np.float32)
+    vectors = np.full((len(block.n_subwords), encoder.width), -np.inf if maximum else 0.0, dtype=np.float32)
     with torch.inference_mode():
         for group in batches(block.sequences, budget):
             if work is not None:

@@ -38,6 +38,13 @@ def size(parameters: int | None) -> str:
     return "" if not parameters else f"{parameters / 1e6:.1f}M"
 
 
+def facts(row: Row) -> str:
+    """Return family, width and layers of a row, as far as known."""
+    parts = [row.get("family") if row["kind"] != "baseline" else None]
+    parts += [f"{row[name]} {text}" for name, text in (("width", "wide"), ("layers", "layers")) if row.get(name)]
+    return ", ".join(part for part in parts if part)
+
+
 def mentions(counts: Mapping[str, Any]) -> str:
     """Return what a pool holds, such as ``100 items with 43 mentions (40 A, 3 B) in 24 items``."""
     by_type = ", ".join(f"{number} {kind}" for kind, number in counts["mentions"].items())
@@ -119,12 +126,13 @@ def board_html(board: Mapping[str, Any]) -> str:
         headings=HEADINGS,
         score=score,
         size=size,
+        facts=facts,
         visible=visible,
         ticks=[index / 5 for index in range(6)],
     )
 
 
-def _console() -> Console:
+def wide_console() -> Console:
     """Return a console as wide as the terminal; where there is none, wide enough for a table."""
     console = Console()
     return console if console.is_terminal else Console(width=max(console.width, 140))
@@ -132,7 +140,7 @@ def _console() -> Console:
 
 def print_board(board: Mapping[str, Any], console: Console | None = None) -> None:
     """Print the board as a table for the terminal."""
-    console = console or _console()
+    console = console or wide_console()
     console.print(f"[bold]{board['title']}[/bold]  {board['run']}", highlight=False)
     for line in headline(board):
         console.print(line, highlight=False, markup=False)

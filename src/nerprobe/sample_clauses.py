@@ -151,10 +151,11 @@ class Clauses:
 
     def _noun(self, role: str) -> Noun:
         text = {"N": words.PEOPLE, "P": words.PROFESSIONS, "S": words.STATUSES}[role]
-        if role == "P" and self.pool == "test" and self.draws.chance(0.46):
-            text = words.TEST_PROFESSIONS
+        power = 1 if role == "N" else 4
+        if role == "P" and self.pool == "test" and self.draws.chance(0.38):
+            text, power = words.TEST_PROFESSIONS, 2
         nouns = _nouns(text)
-        return nouns[self.draws.below(len(nouns), power=1 if role == "N" else 4)]
+        return nouns[self.draws.below(len(nouns), power=power)]
 
     def _determiner(self, slot: str, *, feminine: bool) -> str:
         if slot == "los":

@@ -56,7 +56,7 @@ formación
 """,
     "s": "del ayuntamiento / de montes / de guardia / de tráfico / de la comarca",
     "e": """
-de colegio / de instituto / de infantil / de primaria / de universidad / de matemáticas / de música
+de colegio / de instituto / de infantil / de primaria / de universidad / de historia / de música
 """,
     "v": "de supermercado / de barrio / de hotel / de comedor escolar / a domicilio",
     "p": "de Sanidad / del Gobierno / de la comunidad / de Hacienda / en funciones / de la oposición",

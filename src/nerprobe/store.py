@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,11 +33,27 @@ def address(item: Item) -> str:
     return hashlib.sha256(f"{spans}\n{item.text}".encode()).hexdigest()[:32]
 
 
+class ItemStats(NamedTuple):
+    """What is kept of one item beside its vectors.
+
+    Attributes:
+        words: Words, which are rows.
+        subwords: Sub-words of its text, without special and prefix tokens.
+        unknown: How many of them are the unknown token.
+        windows: Windows that words were read from.
+    """
+
+    words: int
+    subwords: int
+    unknown: int
+    windows: int
+
+
 @dataclass(frozen=True)
 class _Place:
     block: Path
     first: int
-    rows: int
+    stats: ItemStats
 
 
 class VectorStore:
@@ -46,11 +62,15 @@ class VectorStore:
     Args:
         folder: ``resources/vectors/<encoder key>``.
         wanted: Addresses that will be asked for; blocks without any of them are not checked.
+
+    Attributes:
+        encoder: What the encoder said of itself when it computed them; empty if nothing is here.
     """
 
     def __init__(self, folder: Path, wanted: Iterable[str]) -> None:
         self.folder = folder
         self._places: dict[str, _Place] = {}
+        self.encoder: dict[str, Any] = {}
         self._open: OrderedDict[Path, tuple[Vectors, Counts]] = OrderedDict()
         keep = set(wanted)
         for block in sorted(folder.glob("*.safetensors")) if folder.is_dir() else []:
@@ -68,34 +88,51 @@ class VectorStore:
             logger.warning("damaged block %s is dropped and computed again: %s", block.name, error)
             block.unlink(missing_ok=True)
             return
-        self._add(block, about["addresses"], about["rows"])
+        self._add(block, about["addresses"], [ItemStats(*stats) for stats in about["stats"]])
+        self.encoder = about["encoder"]
 
-    def _add(self, block: Path, addresses: Sequence[str], rows: Sequence[int]) -> None:
+    def _add(self, block: Path, addresses: Sequence[str], stats: Sequence[ItemStats]) -> None:
         first = 0
-        for name, count in zip(addresses, rows, strict=True):
-            self._places.setdefault(name, _Place(block, first, count))
-            first += count
+        for name, own in zip(addresses, stats, strict=True):
+            self._places.setdefault(name, _Place(block, first, own))
+            first += own.words
 
     def __contains__(self, name: str) -> bool:
         return name in self._places
 
-    def add(self, *, addresses: Sequence[str], rows: Sequence[int], vectors: Vectors, n_subwords: Counts) -> None:
+    def add(
+        self,
+        *,
+        addresses: Sequence[str],
+        stats: Sequence[ItemStats],
+        encoder: Mapping[str, Any],
+        vectors: Vectors,
+        n_subwords: Counts,
+    ) -> None:
         """Write one block.
 
         Args:
             addresses: One an item.
-            rows: Words of each item; their sum is the length of the arrays.
+            stats: One an item; the sum of their words is the length of the arrays.
+            encoder: What the encoder says of itself (width, layers, …).
             vectors: Word vectors, shape (words, width).
             n_subwords: Sub-words of each word, shape (words,).
         """
-        about = canonical_json({"schema": 1, "addresses": list(addresses), "rows": list(rows)})
+        self.encoder = dict(encoder)
+        about = canonical_json(
+            {"schema": 1, "addresses": list(addresses), "stats": [list(own) for own in stats], "encoder": self.encoder}
+        )
         data = save(
             {"vectors": np.ascontiguousarray(vectors), "n_subwords": np.ascontiguousarray(n_subwords)},
             metadata={"nerprobe": about},
         )
         block = self.folder / f"{hashlib.sha256(data).hexdigest()[:16]}.safetensors"
         write_bytes(block, data)
-        self._add(block, addresses, rows)
+        self._add(block, addresses, stats)
+
+    def stats(self, name: str) -> ItemStats:
+        """Return what is kept of one item."""
+        return self._places[name].stats
 
     def clear(self) -> None:
         """Remove every block."""
@@ -114,5 +151,5 @@ class VectorStore:
                 self._open.popitem(last=False)
         self._open.move_to_end(place.block)
         vectors, counts = self._open[place.block]
-        rows = slice(place.first, place.first + place.rows)
+        rows = slice(place.first, place.first + place.stats.words)
         return vectors[rows], counts[rows]
