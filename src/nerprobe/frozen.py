@@ -178,13 +178,16 @@ def _load_tokenizer(folder: Path, trust_remote_code: bool) -> Any:  # noqa: ANN4
 
 
 def _load_model(folder: Path, dtype: torch.dtype, trust_remote_code: bool) -> Any:  # noqa: ANN401
-    from transformers import AutoModel
+    from transformers import MODEL_FOR_TEXT_ENCODING_MAPPING, AutoConfig, AutoModel, AutoModelForTextEncoding
     from transformers.utils import logging as hf_logging
 
     hf_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
-        model, report = AutoModel.from_pretrained(
+        config = AutoConfig.from_pretrained(str(folder), trust_remote_code=trust_remote_code)
+        # Of T5 and its kin only the encoder is read; checkpoints of it alone have no decoder to load.
+        loader = AutoModelForTextEncoding if type(config) in MODEL_FOR_TEXT_ENCODING_MAPPING else AutoModel
+        model, report = loader.from_pretrained(
             str(folder),
             dtype=dtype,
             trust_remote_code=trust_remote_code,
@@ -193,8 +196,9 @@ def _load_model(folder: Path, dtype: torch.dtype, trust_remote_code: bool) -> An
         )
     except Exception as error:
         raise EncoderFolderError("the model cannot be loaded", where=folder.name, got=_short(error)) from error
-    # A pooler is never read, so it may be missing; anything else would be random numbers.
-    missing = sorted(name for name in report["missing_keys"] if "pooler" not in name)
+    # Pooler and decoder are never read, so they may be missing; anything else would be random numbers.
+    unread = ("pooler", "decoder.") if getattr(config, "is_encoder_decoder", False) else ("pooler",)
+    missing = sorted(name for name in report["missing_keys"] if not any(part in name for part in unread))
     shapes = [str(key) for key in report.get("mismatched_keys", [])]
     if missing or shapes:
         raise EncoderFolderError(

@@ -121,7 +121,8 @@ def test_ids_are_disjoint():
     for items in (3, 60):
         a, b = (set(read(generate(pool=pool, items=items, seed=5))) for pool in SIZES)
         assert len(a) == len(b) == items
-        assert not a & b
+        assert {int(i) % 2 for i in a} == {0}
+        assert {int(i) % 2 for i in b} == {1}
 
 
 def test_same_arguments_same_bytes(files):
@@ -176,7 +177,7 @@ def test_some_test_professions_never_occur_in_train(pools):
     assert 0.25 <= sum(surface not in train for surface in test) / len(test) <= 0.35
     held_out = {form for noun in sample_clauses._nouns(sample_words.TEST_PROFESSIONS) for form in noun.forms}
     assert not held_out & {word.casefold() for word in words_of(pools["train"])}
-    assert len(held_out & {word.casefold() for word in words_of(pools["test"])}) >= 20
+    assert len(held_out & {word.casefold() for word in words_of(pools["test"])}) >= 12
 
 
 def test_noun_lists():
@@ -208,7 +209,7 @@ def test_mentions_of_several_words(pools):
     for wanted in ("directora de colegio", "trabajadores de la limpieza", "en paro"):
         assert wanted in surfaces
     assert "trabajadores por cuenta propia" in surfaces
-    assert sum(" de " in surface for surface in surfaces) >= 30
+    assert sum(" de " in surface for surface in surfaces) >= 15
 
 
 def test_hashtags_and_handles_as_mentions(pools):

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 PROJECT = Path(__file__).resolve().parents[2]
+WIDTH = 64
 TYPES = ("PROFESION", "SITUACION_LABORAL")
 SUBSET = "subset={seed: 1, test: 20, train: 60}"
 Jobs = list[tuple[str, str]]
@@ -42,7 +43,8 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 
 
 def _tweet(rng: random.Random, tweet_id: int, length: int) -> list[str]:
-    text, marks = "", ""
+    text = f"{tweet_id}: "  # no two texts are equal
+    marks = "O" * len(text)
     for _ in range(length):
         for part in re.split(r"(\{\w+\})", rng.choice(_FRAMES)):
             kind = part[1:-1] if part[:1] == "{" else "O"
@@ -78,7 +80,7 @@ def write_corpus(folder: Path) -> None:
 
 
 def write_encoder(folder: Path, *, texts: Sequence[str], seed: int) -> None:
-    """Save a one-layer BERT of width 32 with a WordPiece tokenizer trained on some texts."""
+    """Save a one-layer BERT of width ``WIDTH`` with a WordPiece tokenizer trained on some texts."""
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
@@ -87,24 +89,28 @@ def write_encoder(folder: Path, *, texts: Sequence[str], seed: int) -> None:
     raw = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     raw.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     raw.train_from_iterator(
-        texts, trainers.WordPieceTrainer(vocab_size=150, special_tokens=special, show_progress=False)
+        texts, trainers.WordPieceTrainer(vocab_size=300, special_tokens=special, show_progress=False)
     )
     raw.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    PreTrainedTokenizerFast(tokenizer_object=raw, **names).save_pretrained(str(folder))
+    tokenizer: Any = PreTrainedTokenizerFast
+    tokenizer(tokenizer_object=raw, **names).save_pretrained(str(folder))
     torch.manual_seed(seed)
     config = BertConfig(
         vocab_size=raw.get_vocab_size(),
-        hidden_size=32,
+        hidden_size=WIDTH,
         num_hidden_layers=1,
         num_attention_heads=2,
         intermediate_size=64,
         max_position_embeddings=64,
-        initializer_range=1.0,
+        initializer_range=0.05,
     )
-    BertModel(config, add_pooling_layer=False).save_pretrained(str(folder))
+    model = BertModel(config, add_pooling_layer=False)
+    with torch.no_grad():  # what a word is outweighs all else, so that the probe finds something
+        model.embeddings.word_embeddings.weight.mul_(20)
+    model.save_pretrained(str(folder))
 
 
 def spoil_with_nan(weights: Path) -> None:
