@@ -21,6 +21,7 @@ from nerprobe.render import mentions, print_board, wide_console
 
 REGISTRY = PROJECT / "config" / "models.yaml"
 LOCK = PROJECT / "config" / "models.lock.yaml"
+SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 KEYED = re.compile(r"(?P<model>.+)\.(?P<key>[0-9a-f]{12})\.(parquet|json)")
 
 
@@ -77,7 +78,9 @@ def list_models(name: str) -> None:
             table.add_row(model, where, entry["family"], entry.get("languages", ""), entry.get("licence", "not stated"))
             shown += 1
     for repo, revision in load_lock(LOCK).items():
-        table.add_row(repo, f"locked at {revision[:8]}…", "", "", "")
+        if name.lower() in repo.lower():
+            table.add_row(repo, f"locked at {revision[:8]}…", "", "", "")
+            shown += 1
     if not shown:
         raise UnknownModelError("nothing in the registry matches", where=repr(name))
     console.print(table)
@@ -123,7 +126,7 @@ def files_of(model: str, root: Path) -> tuple[list[Path], list[Path]]:
         "metrics/{}.json",
         "failures/{}.json",
     ):
-        files += sorted(root.glob("results/*/*/" + pattern.format(_literal(model))))
+        files += sorted(root.glob("results/*/*/" + pattern.format(model)))
     runs = sorted({path.parents[1] for path in files})
     files += [
         path
@@ -138,11 +141,6 @@ def files_of(model: str, root: Path) -> tuple[list[Path], list[Path]]:
     return files, runs
 
 
-def _literal(name: str) -> str:
-    """Escape what a glob would read as a pattern."""
-    return re.sub(r"([*?\[])", r"[\1]", name)
-
-
 def forget_model(model: str, *, yes: bool) -> None:
     """Remove what a model left behind, after saying what; boards that held it are written anew.
 
@@ -150,7 +148,7 @@ def forget_model(model: str, *, yes: bool) -> None:
         UnknownModelError: If nothing is there.
     """
     root = Path()
-    files, runs = files_of(model, root)
+    files, runs = files_of(model, root) if SLUG.fullmatch(model) else ([], [])
     if not files:
         known = sorted({path.stem for path in root.glob("results/*/*/metrics/*.json")})
         raise UnknownModelError(

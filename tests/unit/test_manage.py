@@ -1,115 +1,163 @@
-"""What people type around the pipeline: boards are found, configurations merged, and mistakes end in one line."""
+"""Commands that people type around the pipeline, run as they would."""
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from boards import BOOTSTRAP, put_failure, put_metrics, run_folder
-from makers import run_nerprobe
+from loopback_hub import LoopbackHub
 
-from nerprobe.errors import NerprobeError
-from nerprobe.leaderboard import write_board
-from nerprobe.manage import board_files, check_task_file, files_of, run_folders
+PROJECT = Path(__file__).resolve().parents[2]
+COMMIT = "89abcdef0123456789abcdef0123456789abcdef"
 
-HALF = {"t1": "O O O", "t2": "O O"}
+
+def nerprobe(*words: str, cwd: Path, project: Path = PROJECT, stdin: str = "", **environment: str):
+    variables = {**os.environ, "PYTHONPATH": str(project / "src"), **environment}
+    command = [sys.executable, "-m", "nerprobe", *words]
+    return subprocess.run(command, cwd=cwd, env=variables, input=stdin, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NERPROBE_CACHE", str(tmp_path / "cache"))
-    return tmp_path
+def project(tmp_path):
+    """A copy of what the commands read and write."""
+    copy = tmp_path / "project"
+    for part in ("src", "config", "workflow/schemas"):
+        shutil.copytree(PROJECT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__", "*.lock.yaml"))
+    return copy
 
 
-def test_show_prints_each_board_and_where_its_page_is(here: Path) -> None:
-    folder = run_folder(here)
-    put_metrics(folder, "half", HALF)
-    write_board(folder, requested=["half"], bootstrap=BOOTSTRAP)
-    done = run_nerprobe("show", cwd=here)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "half" in done.stdout
-    assert str(folder / "leaderboard.html") in done.stdout.replace("\n", "")
+def test_lock_pins_a_hub_id_to_its_commit(project, tmp_path):
+    with LoopbackHub() as hub:
+        hub.add_repo("org/name", "model", COMMIT, {"config.json": b"{}"})
+        done = nerprobe("lock", "org/name", cwd=tmp_path, project=project, HF_ENDPOINT=hub.url, HF_HOME=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert f"org/name@{COMMIT}" in done.stdout
+    assert f"org/name: {COMMIT}" in (project / "config" / "models.lock.yaml").read_text()
+    listed = nerprobe("models", "org/name", cwd=tmp_path, project=project)
+    assert COMMIT[:8] in listed.stdout
 
 
-def test_a_folder_without_a_board_says_what_to_name(here: Path) -> None:
-    done = run_nerprobe("show", "results/none", cwd=here)
+def test_lock_of_an_unknown_repository_writes_nothing(project, tmp_path):
+    with LoopbackHub() as hub:
+        done = nerprobe("lock", "org/none", cwd=tmp_path, project=project, HF_ENDPOINT=hub.url, HF_HOME=str(tmp_path))
     assert done.returncode == 1
-    (line,) = done.stderr.splitlines()
-    assert "no board here" in line
-    with pytest.raises(NerprobeError, match="no board here yet"):
-        board_files([])
+    assert "org/none" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (project / "config" / "models.lock.yaml").exists()
 
 
-def test_a_board_of_failures_only_is_found(here: Path) -> None:
-    folder = run_folder(here)
-    put_failure(folder, "bad", "no")
-    write_board(folder, requested=["bad"], bootstrap=BOOTSTRAP)
-    assert [file.resolve() for file in board_files([])] == [folder / "leaderboard.json"]
+def test_models_lists_every_encoder_of_the_registry(tmp_path):
+    done = nerprobe("models", cwd=tmp_path, COLUMNS="200")
+    for name in ("roberta-base-bne", "xlm-roberta-large", "minilm-l6", "bertweet-base", "arbert", "train-lookup"):
+        assert name in done.stdout
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", '{"rows": []}'])
-def test_a_file_that_is_no_board_ends_in_one_line(here: Path, text: str) -> None:
-    (here / "leaderboard.json").write_text(text)
-    done = run_nerprobe("show", "leaderboard.json", cwd=here)
-    assert done.returncode == 1
-    assert len(done.stderr.splitlines()) == 1
-
-
-def test_a_configuration_is_merged_over_the_default_one(here: Path) -> None:
-    (here / "c.yaml").write_text("tasks: [sample]\nmodels: []\nsubset: {test: 7}\n")
-    (folder,) = run_folders(here / "c.yaml")
-    assert folder.parent == Path("results/sample")
-    assert folder.name.startswith("test7-train500-")
-
-
-def test_an_empty_configuration_is_the_default_one(here: Path) -> None:
-    (here / "c.yaml").write_text("# nothing\n")
-    (folder,) = run_folders(here / "c.yaml")
-    assert folder.name.startswith("test100-train500-")
-
-
-@pytest.mark.parametrize("text", ["subset:\n", "- a\n", "5\n"])
-def test_a_configuration_of_the_wrong_shape_ends_in_one_line(here: Path, text: str) -> None:
-    (here / "c.yaml").write_text(text)
-    with pytest.raises(NerprobeError):
-        run_folders(here / "c.yaml")
-
-
-def test_only_files_of_the_named_model_are_its_own(here: Path) -> None:
-    for model, key in (("mine", "0" * 12), ("mine.2", "1" * 12), ("other", "0" * 12)):
-        for path in (f"embeddings/{model}.{key}.parquet", f"metrics/{model}.json", f"heads/{model}.safetensors"):
-            (here / "results/t/r" / path).parent.mkdir(parents=True, exist_ok=True)
-            (here / "results/t/r" / path).touch()
-        (here / "resources" / "vectors" / key).mkdir(parents=True, exist_ok=True)
-    files, runs = files_of("mine", here)
-    assert sorted(path.relative_to(here).as_posix() for path in files) == [
-        "results/t/r/embeddings/mine." + "0" * 12 + ".parquet",
-        "results/t/r/heads/mine.safetensors",
-        "results/t/r/metrics/mine.json",
+def leave(folder: Path, model: str, key: str) -> list[Path]:
+    """Write what a run of a model leaves."""
+    run = folder / "results" / "task" / "run"
+    files = [
+        run / "embeddings" / f"{model}.{key}.parquet",
+        run / "embeddings" / f"{model}.{key}.json",
+        run / "predictions" / f"{model}.parquet",
+        run / "heads" / f"{model}.safetensors",
+        run / "heads" / f"{model}.json",
+        run / "metrics" / f"{model}.json",
+        folder / "resources" / "encoders" / f"{model}.json",
+        folder / "resources" / "vectors" / key / "block.safetensors",
     ]
-    assert runs == [here / "results/t/r"]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("{}")
+    return files
 
 
-def test_a_store_goes_with_the_last_model_that_uses_it(here: Path) -> None:
-    (here / "results/t/r/embeddings").mkdir(parents=True)
-    (here / "results/t/r/embeddings" / f"mine.{'0' * 12}.json").touch()
-    (here / "resources/vectors" / ("0" * 12)).mkdir(parents=True)
-    assert here / "resources/vectors" / ("0" * 12) in files_of("mine", here)[0]
+def test_forget_says_what_goes_and_removes_only_that(tmp_path):
+    gone = leave(tmp_path, "alpha", "a" * 12)
+    kept = leave(tmp_path, "alpha.b", "b" * 12) + leave(tmp_path, "alphabet", "c" * 12)
+    asked = nerprobe("forget", "alpha", cwd=tmp_path)
+    assert asked.returncode == 1
+    assert all(file.exists() for file in gone)
+    done = nerprobe("forget", "alpha", "--yes", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for file in gone[:-1]:
+        assert str(file.relative_to(tmp_path)) in done.stdout
+    assert not any(file.exists() for file in gone)
+    assert all(file.exists() for file in kept)
 
 
-def test_a_sound_task_file_is_read_as_the_pipeline_would(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (here / "d").mkdir()
-    (here / "d" / "test.txt").write_text("Una 1 0 3 O\nmédica 1 4 10 B-PROFESION\n")
-    (here / "d" / "train.txt").write_text("x 2 0 1 O\n")
-    (here / "mine.yaml").write_text(
-        "title: T\nlanguage: es\nlicence: cc0-1.0\ntexts_shareable: true\nsource: {kind: path, folder: ./d}\n"
-        "format: {kind: columns, separator: ' ', columns: [word, item, start, end, tag]}\ntext: offsets\n"
-        "item_prefix: m-\ntypes: [PROFESION]\nignored_types: []\n"
-        "pools: {test: {role: test, file: test.txt}, train: {role: train, file: train.txt}}\n"
-        "evaluations: [{protocol: probe, regime: train, train_pool: train, test_pool: test}]\n"
-    )
-    check_task_file(here / "mine.yaml", data_dir=None)
-    shown = capsys.readouterr().out
-    assert "m-1: médica/B-PROFESION" in shown
-    assert shown.rstrip().endswith("ok")
+def test_forget_keeps_vectors_that_another_model_shares(tmp_path):
+    leave(tmp_path, "alpha", "a" * 12)
+    shared = leave(tmp_path, "twin", "a" * 12)[-1]
+    assert nerprobe("forget", "alpha", "--yes", cwd=tmp_path).returncode == 0
+    assert shared.exists()
+
+
+def test_forget_of_an_unknown_model_names_the_known_ones(tmp_path):
+    leave(tmp_path, "alpha", "a" * 12)
+    done = nerprobe("forget", "alpah", "--yes", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "alpha" in done.stderr
+
+
+def test_forget_does_not_read_a_name_as_a_pattern(tmp_path):
+    files = leave(tmp_path, "alpha", "a" * 12)
+    assert nerprobe("forget", "*", "--yes", cwd=tmp_path).returncode == 1
+    assert nerprobe("forget", "../../results/task/run/metrics/alpha", "--yes", cwd=tmp_path).returncode == 1
+    assert all(file.exists() for file in files)
+
+
+def test_show_without_any_board_says_what_to_do(tmp_path):
+    done = nerprobe("show", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "make demo" in done.stderr
+
+
+TASK = """
+title: Tiny
+language: es
+licence: cc-by-4.0
+texts_shareable: false
+source: {{kind: path, folder: {folder}}}
+format: {{kind: columns, separator: " ", columns: [word, tag]}}
+text: spaces
+item_prefix: tiny-
+types: [PER]
+ignored_types: []
+pools:
+  test: {{role: test, file: test.txt}}
+  train: {{role: train, file: train.txt}}
+evaluations:
+  - {{protocol: probe, regime: train, train_pool: train, test_pool: test}}
+"""
+
+
+def test_check_task_counts_what_each_pool_holds(tmp_path):
+    (tmp_path / "tiny.yaml").write_text(TASK.format(folder=json.dumps(str(tmp_path))))
+    (tmp_path / "test.txt").write_text("Ana B-PER\nva O\n\nsí O\n")
+    (tmp_path / "train.txt").write_text("Luz B-PER\nDía I-PER\n")
+    done = nerprobe("check-task", "tiny.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "pool test: 2 items with 1 mentions (1 PER) in 1 of them" in done.stdout
+    assert "Luz/B-PER, Día/I-PER" in done.stdout
+
+
+def test_check_task_names_file_and_line_of_a_fault(tmp_path):
+    (tmp_path / "tiny.yaml").write_text(TASK.format(folder=json.dumps(str(tmp_path))))
+    (tmp_path / "test.txt").write_text("Ana B-PER\nva O\n\nsí B-LOC\n")
+    (tmp_path / "train.txt").write_text("Luz B-PER\n")
+    done = nerprobe("check-task", "tiny.yaml", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "test.txt:4" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_check_task_names_a_misspelt_key(tmp_path):
+    (tmp_path / "tiny.yaml").write_text(TASK.format(folder="data") + "lisense: x\n")
+    done = nerprobe("check-task", "tiny.yaml", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "lisense" in done.stderr

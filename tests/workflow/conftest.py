@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from helpers import Place, corpus_text, write_corpus, write_encoder
+from helpers import Place, Ran, corpus_text, write_corpus, write_encoder
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +23,22 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Place:
 def _made(folder: Path) -> Path:
     folder.mkdir()
     return folder
+
+
+@pytest.fixture(scope="session")
+def place(base: Place) -> Place:
+    """The working folder of the first run, which then grows."""
+    return base.at("growing work")
+
+
+@pytest.fixture(scope="session")
+def full(place: Place) -> Ran:
+    """The first run: one encoder folder and all three baselines."""
+    return place.run(*place.config("./alpha", baselines="train-lookup,char-ngrams,random-bert"))
+
+
+@pytest.fixture(scope="session")
+def board(place: Place, full: Ran) -> Path:
+    """The run folder of the first run."""
+    assert full.code == 0, full.out
+    return place.run_folder()

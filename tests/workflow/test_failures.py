@@ -22,7 +22,7 @@ def rows_of(board: Path) -> dict[str, dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def place(base: Place) -> Place:
+def place(base: Place) -> Place:  # another one than the first run's
     """Three broken encoders beside the good ones: weights cut off, no tokenizer, a weight that is NaN."""
     for name in BROKEN:
         shutil.copytree(base.typed / "beta", base.typed / name)

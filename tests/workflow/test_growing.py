@@ -52,23 +52,7 @@ def rows_of(board: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(handle))
 
 
-@pytest.fixture(scope="module")
-def place(base: Place) -> Place:
-    return base.at("growing work")
-
-
 # --- the first run -------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def full(place: Place) -> Ran:
-    return place.run(*place.config("./alpha", baselines=BASELINES))
-
-
-@pytest.fixture(scope="module")
-def board(place: Place, full: Ran) -> Path:
-    assert full.code == 0, full.out
-    return place.run_folder()
 
 
 @pytest.fixture(scope="module")

@@ -14,14 +14,6 @@ MODELS = ("alpha", "char-ngrams")
 
 
 @pytest.fixture(scope="module")
-def first(base: Place) -> Place:
-    place = base.at("one")
-    ran = place.run(*place.config("./alpha", baselines="char-ngrams"))
-    assert ran.code == 0, ran.out
-    return place
-
-
-@pytest.fixture(scope="module")
 def second(base: Place) -> tuple[Place, Ran]:
     """The same through workflow/Snakefile, typed in another folder, with another order of the models."""
     elsewhere = base.typed / "else where"
@@ -37,8 +29,8 @@ def test_catalog_snakefile_with_relative_paths_runs_everything(second: tuple[Pla
     assert ran.jobs == sorted([*jobs_of(*MODELS, fetched=["alpha"]), *SHARED])
 
 
-def test_two_runs_give_equal_bytes(first: Place, second: tuple[Place, Ran]) -> None:
-    one, two = first.run_folder(), second[0].run_folder()
+def test_two_runs_give_equal_bytes(board: Path, second: tuple[Place, Ran]) -> None:
+    one, two = board, second[0].run_folder()
     assert one.name == two.name
     for model in MODELS:
         left, right = (read(folder / "metrics" / f"{model}.json") for folder in (one, two))
@@ -46,7 +38,7 @@ def test_two_runs_give_equal_bytes(first: Place, second: tuple[Place, Ran]) -> N
         assert left == right
         texts = [(folder / "metrics" / f"{model}.json").read_bytes() for folder in (one, two)]
         assert texts[0] == texts[1]
-    files = sorted(path.relative_to(one) for path in one.rglob("*") if path.suffix in (".parquet", ".safetensors"))
+    files = sorted(path.relative_to(two) for path in two.rglob("*") if path.suffix in (".parquet", ".safetensors"))
     assert len(files) == 1 + 2 + 2 + 2
     for file in [*files, Path("corpus.json"), Path("subset.json")]:
         assert (one / file).read_bytes() == (two / file).read_bytes(), file
