@@ -96,8 +96,8 @@ def _context(first: Ints, stop: Ints, windows: Sequence[tuple[int, int]], length
 def place(pairs: Pairs, length: int, capacity: int) -> Placed:
     """Choose the window of each pair.
 
-    A word is read whole from the window where it has most context (the first of equals). A word too long for
-    any window is read sub-word by sub-word, each from the window where that sub-word has most context.
+    A word is read whole from the window where it has most context (the first of equals). A word that lies
+    whole in no window is read sub-word by sub-word, each from the window where that sub-word has most context.
 
     Args:
         pairs: As from ``overlap_pairs``.

@@ -196,6 +196,19 @@ def models(
 
 
 @app.command()
+def doctor(
+    model: Annotated[str, typer.Argument(help="Registry name, org/name@<40 hex> or folder, as in models.")],
+    configfile: Annotated[Path | None, typer.Option(help="Estimate the tasks of this configuration.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Read hub tasks from DIR/<task>/ instead.")] = None,
+) -> None:
+    """Say in seconds whether an encoder can be used, and what a run with it would take."""
+    from nerprobe.doctor import diagnose, report
+
+    if not report(model, diagnose(model, configfile=configfile, data_dir=data_dir, base=Path.cwd())):
+        raise typer.Exit(1)
+
+
+@app.command()
 def lock(
     repos: Annotated[list[str], typer.Argument(help="Hub ids, org/name.")],
     revision: Annotated[str, typer.Option(help="Branch, tag or commit to resolve.")] = "main",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,7 +76,7 @@ def read_yaml(path: Path, error: type[NerprobeError] = ConfigError) -> Any:  # n
         return yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as problem:
         raise error("cannot read this file", where=str(path), got=problem.strerror or "") from problem
-    except (yaml.YAMLError, UnicodeDecodeError) as problem:
+    except (yaml.YAMLError, ValueError) as problem:  # ValueError: wrong encoding, or a date that is none
         raise error("this is no YAML", where=str(path), got=" ".join(str(problem).split())) from problem
 
 
@@ -115,6 +116,8 @@ def coerce(value: object, schema: Mapping[str, Any]) -> object:
         return _coerce_scalar(value, kinds)
     if isinstance(value, int) and not isinstance(value, bool) and "number" in kinds:
         return float(value)
+    if isinstance(value, float) and value.is_integer() and "integer" in kinds and "number" not in kinds:
+        return int(value)
     if isinstance(value, Mapping):
         inner = schema.get("properties", {})
         return {key: coerce(part, inner.get(key, {})) for key, part in value.items()}
@@ -157,6 +160,19 @@ def _deepest(problem: jsonschema.ValidationError) -> jsonschema.ValidationError:
     return problem
 
 
+def _not_finite(value: object, place: str = "") -> tuple[str, float] | None:
+    """Return place and value of the first NaN or infinity, which JSON schemas let pass."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return place, value
+    parts: list[tuple[object, object]] = []
+    if isinstance(value, Mapping):
+        parts = list(value.items())
+    elif isinstance(value, list):
+        parts = list(enumerate(value))
+    found = (_not_finite(part, f"{place}.{name}".lstrip(".")) for name, part in parts)
+    return next((one for one in found if one is not None), None)
+
+
 def validate(value: object, *, schema: str, where: str, error: type[NerprobeError] = ConfigError) -> Any:  # noqa: ANN401
     """Coerce a value and check it against ``workflow/schemas/<schema>.schema.yaml``.
 
@@ -165,6 +181,10 @@ def validate(value: object, *, schema: str, where: str, error: type[NerprobeErro
     """
     rules = read_yaml(PROJECT / "workflow" / "schemas" / f"{schema}.schema.yaml")
     coerced = coerce(value, rules)
+    endless = _not_finite(coerced)
+    if endless is not None:
+        place, number = endless
+        raise error("value does not fit", where=f"{where}: {place}", expected="a finite number", got=str(number))
     problems = list(jsonschema.Draft202012Validator(rules).iter_errors(coerced))
     if not problems:
         return coerced
@@ -181,7 +201,10 @@ def load_task(path: Path) -> Task:
     Raises:
         TaskFileError: If it does not fit the schema or contradicts itself.
     """
-    raw = validate(read_yaml(path, TaskFileError), schema="task", where=str(path), error=TaskFileError)
+    given = read_yaml(path, TaskFileError)
+    if isinstance(given, dict) and isinstance(given.get("pools"), dict):
+        given["pools"] = {str(name): pool for name, pool in given["pools"].items()}  # YAML reads 2020 as a number
+    raw = validate(given, schema="task", where=str(path), error=TaskFileError)
     task = Task(
         name=path.stem,
         title=raw["title"],
@@ -223,6 +246,9 @@ def _check_task(task: Task, where: str) -> None:
             where=where,
             todo="add them to format.columns, or say text: spaces",
         )
+    unsized = sorted(pool.name for pool in task.pools.values() if pool.items is None)
+    if task.source["kind"] == "sample" and unsized:
+        raise TaskFileError("a generated pool needs its number of items", where=where, got=f"none for {unsized[0]}")
     if task.format["kind"] in {"jsonl", "parquet"} and task.source["kind"] == "sample":
         raise TaskFileError("the sample source is written in columns", where=where, expected="format.kind: columns")
 

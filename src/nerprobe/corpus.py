@@ -19,6 +19,9 @@ from nerprobe.readers import RawItem, TagRule, read_columns, read_rows
 from nerprobe.sample import generate
 from nerprobe.spans import count_types
 
+COLUMNS = ("item_id", "pool", "text", "words", "starts", "ends", "tags")
+"""Columns of every ``corpus.parquet``; metadata fields follow."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
@@ -136,6 +139,11 @@ def read_items(spec: Mapping[str, Any]) -> tuple[list[Item], dict[str, str]]:
     Raises:
         CorpusFileError, CorpusFormatError: With file and line.
     """
+    taken = sorted(set(spec["format"].get("metadata", [])) & set(COLUMNS))
+    if taken:
+        raise CorpusFormatError(
+            "a metadata field has the name of a corpus column", where="format.metadata", got=taken[0]
+        )
     tag_rule = TagRule(types=tuple(spec["types"]), ignored_types=tuple(spec["ignored_types"]))
     reader = read_columns if spec["format"]["kind"] == "columns" else read_rows
     items: list[Item] = []
@@ -225,7 +233,6 @@ def load_items(path: Path) -> dict[str, Item]:
         raise ArtefactError(
             "this corpus file is damaged", where=str(path), got=str(error)[:200], todo=f"remove it: rm {path}"
         ) from error
-    known = ("item_id", "pool", "text", "words", "starts", "ends", "tags")
     return {
         row["item_id"]: Item(
             item_id=row["item_id"],
@@ -235,7 +242,7 @@ def load_items(path: Path) -> dict[str, Item]:
             starts=tuple(row["starts"]),
             ends=tuple(row["ends"]),
             tags=tuple(row["tags"]),
-            metadata={name: value for name, value in row.items() if name not in known},
+            metadata={name: value for name, value in row.items() if name not in COLUMNS},
         )
         for row in rows
     }

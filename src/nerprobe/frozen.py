@@ -90,11 +90,29 @@ class FrozenEncoder:
         self.width = int(getattr(model.config, "hidden_size", 0) or model.config.d_model)
         self.layers = int(getattr(model.config, "num_hidden_layers", 0) or 0)
         self.parameters = sum(parameter.numel() for parameter in model.parameters())
+        self._check_layer()
         self.template = _template(self.tokenizer)
         own = token_limit(self.tokenizer, model)
         self.limit = min(own, max_length) if max_length else own
         pad = getattr(model.config, "pad_token_id", None)
         self.pad_id = int(pad if pad is not None else self.tokenizer.pad_token_id or 0)
+
+    def _check_layer(self) -> None:
+        """Refuse a layer that this encoder does not have, or a range that runs backwards."""
+        states = self.layers + 1  # the first one is the embedding layer
+        wanted: list[int | str] = (
+            [] if self.layer == "last" else [self.layer] if isinstance(self.layer, int) else [*self.layer]
+        )
+        numbers = [int(index) for index in wanted]
+        places = [number + states if number < 0 else number for number in numbers]
+        if any(not 0 <= place < states for place in places) or places != sorted(places):
+            raise EncoderFolderError(
+                "no such layer",
+                where="layer",
+                expected=f"last, {-states} to {states - 1}, or a range of these from low to high",
+                got=str(self.layer),
+                todo="mend the entry in config/models.yaml",
+            )
 
     def about(self) -> dict[str, Any]:
         """Return what the manifest says of this encoder."""

@@ -61,7 +61,7 @@ def read_metrics(folder: Path, requested: Sequence[str]) -> tuple[dict[str, Any]
 def _failure(folder: Path, model: str) -> str:
     """Return why a model failed in this run, or empty. A failed fetch belongs to all runs and is copied here."""
     record = folder / "failures" / f"{model}.json"
-    fetched = folder.parents[2] / "resources" / "encoders" / f"{model}.failure.json"
+    fetched = folder.parents[2] / "resources" / "encoders" / "failures" / f"{model}.json"
     if fetched.exists():
         write_bytes(record, fetched.read_bytes())
     return str(read_json(record)["reason"]) if record.exists() else ""
@@ -114,6 +114,9 @@ def command_of(metrics: Mapping[str, Any]) -> str:
     probe = metrics["probe"]
     if probe["kind"] == "logistic":
         parts.append(f"'probe={{C: {probe['C']}, tol: {probe['tol']}, max_iter: {probe['max_iter']}}}'")
+    settings = metrics["encoder"]["settings"] or {}
+    if (settings.get("dtype", "float32"), settings.get("storage", "float32")) != ("float32", "float32"):
+        parts.append(f"'embed={{dtype: {settings['dtype']}, storage: {settings['storage']}}}'")
     if metrics["dataset"]["source"] == "path":
         parts.append("data_dir=DIR")
     return "snakemake --cores 8 --config " + " ".join(parts)

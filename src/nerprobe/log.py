@@ -11,6 +11,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from nerprobe.redact import ScrubFormatter
+
 logger = logging.getLogger("nerprobe")
 
 
@@ -24,16 +26,19 @@ def logging_to(path: Path | None) -> Iterator[None]:
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         handlers.append(logging.FileHandler(path, mode="w", encoding="utf-8"))
+    writers = (logger, logging.getLogger("py.warnings"))
     for handler in handlers:
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-        logger.addHandler(handler)
+        handler.setFormatter(ScrubFormatter("%(asctime)s %(levelname)s %(message)s"))
+        for writer in writers:
+            writer.addHandler(handler)
     logging.captureWarnings(True)
     try:
         yield
     finally:
         logging.captureWarnings(False)
         for handler in handlers:
-            logger.removeHandler(handler)
+            for writer in writers:
+                writer.removeHandler(handler)
             handler.close()
 
 

@@ -69,6 +69,9 @@ def fit_logistic(vectors: Floats, tags: Sequence[str], *, C: float, tol: float, 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         model.fit(vectors, np.asarray(tags))
+    for warning in caught:
+        if not issubclass(warning.category, ConvergenceWarning):
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     weights, bias = model.coef_, model.intercept_
     if len(classes) == 2:  # one row for the second class; the first one's is zero
         weights = np.concatenate([np.zeros_like(weights), weights])

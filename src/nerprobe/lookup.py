@@ -29,8 +29,8 @@ class Lookup:
     def fit(cls, words: Sequence[Sequence[str]], tags: Sequence[Sequence[str]]) -> Lookup:
         """Learn from train items.
 
-        A sequence is kept if it was a mention of one type in more than half of the places where it occurs
-        (overlapping places counted). Of two types the more frequent counts, then the first by name.
+        A sequence is kept if it was a mention in more than half of the places where it occurs (overlapping
+        places counted), with the type that it had most often, the first by name of equals.
 
         Args:
             words: Words of each item.
@@ -46,9 +46,12 @@ class Lookup:
         for item in folded:
             for length in lengths:
                 total.update(part for part in _parts(item, length) if part in wanted)
+        mentioned: Counter[Words] = Counter()
+        for (sequence, _), count in seen.items():
+            mentioned[sequence] += count
         entries: dict[Words, tuple[str, float]] = {}
         for (sequence, kind), count in sorted(seen.items(), key=lambda entry: (entry[0][0], -entry[1], entry[0][1])):
-            if sequence not in entries and 2 * count > total[sequence]:
+            if sequence not in entries and 2 * mentioned[sequence] > total[sequence]:
                 entries[sequence] = (kind, count / total[sequence])
         return cls(entries)
 

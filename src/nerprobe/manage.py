@@ -14,7 +14,7 @@ from rich.table import Table
 
 from nerprobe.config import PROJECT, closest, load_lock, load_registry, load_task, read_yaml
 from nerprobe.encoders import HUB_ID
-from nerprobe.errors import ArtefactError, TaskFileError, UnknownModelError
+from nerprobe.errors import ArtefactError, ConfigError, TaskFileError, UnknownModelError
 from nerprobe.files import read_json, write_text
 from nerprobe.plan import make_plan, make_run
 from nerprobe.render import mentions, print_board, wide_console
@@ -34,7 +34,7 @@ def board_files(places: Sequence[Path]) -> list[Path]:
     if not places:
         found = sorted(
             Path("results").glob("*/*/leaderboard.json"),
-            key=lambda path: (path.parent / "metrics").stat().st_mtime,
+            key=lambda path: (path.parent / "subset.json").stat().st_mtime,
         )
         if not found:
             raise ArtefactError("no board here yet", where="results/", todo="run snakemake, or make demo")
@@ -49,17 +49,23 @@ def board_files(places: Sequence[Path]) -> list[Path]:
 def run_folders(configfile: Path) -> list[Path]:
     """Return the run folders of a configuration file on top of the default one."""
     defaults, own = (read_yaml(path) for path in (PROJECT / "config" / "config.yaml", configfile))
+    own = {} if own is None else own
+    if not isinstance(own, dict):
+        raise ConfigError("this is no configuration", where=str(configfile), expected="keys with values")
     merged = {**defaults, **own}
     for name, part in defaults.items():
-        if isinstance(part, dict):
-            merged[name] = {**part, **own.get(name, {})}
+        if isinstance(part, dict) and isinstance(merged[name], dict):
+            merged[name] = {**part, **merged[name]}
     return [Path(run.folder) for run in make_plan(merged, base=Path.cwd()).runs.values()]
 
 
 def show_boards(places: Sequence[Path]) -> None:
     """Print boards and the paths of their pages."""
     for file in board_files(places):
-        print_board(read_json(file))
+        board = read_json(file)
+        if not isinstance(board, dict) or board.get("schema") != 1 or "rows" not in board:
+            raise ArtefactError("this is no board", where=str(file), todo="remove it and run snakemake again")
+        print_board(board)
         print(f"\nPage: {file.with_suffix('.html').resolve()}\n")
 
 
@@ -132,7 +138,7 @@ def files_of(model: str, root: Path) -> tuple[list[Path], list[Path]]:
         path
         for path in (
             root / f"resources/encoders/{model}.json",
-            root / f"resources/encoders/{model}.failure.json",
+            root / f"resources/encoders/failures/{model}.json",
         )
         if path.exists()
     ]

@@ -56,8 +56,9 @@ class TagRule:
         what = "unknown tag"
         if not dash or prefix not in ("B", "I"):
             what = "tag without the prefix B- or I-"
-        todo = "the file has CR LF line ends; convert them to LF" if tag.endswith("\r") else closest(tag, allowed)
-        raise CorpusFormatError(what, where=where, expected=", ".join(allowed), got=repr(tag), todo=todo)
+        raise CorpusFormatError(
+            what, where=where, expected=", ".join(allowed), got=repr(tag), todo=closest(tag, allowed)
+        )
 
     def scored(self, tags: Sequence[str]) -> list[str]:
         """Replace tags of ignored types by O; an I- orphaned by that begins a mention, so becomes B-."""
@@ -79,7 +80,7 @@ def decode(data: bytes, where: str) -> str:
     if not data.strip():
         raise CorpusFileError("this corpus file is empty", where=where, expected="at least one item")
     try:
-        return data.decode("utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise CorpusFormatError(
@@ -89,6 +90,8 @@ def decode(data: bytes, where: str) -> str:
             got=f"byte 0x{data[error.start]:02x}",
             todo="convert the file, for example: iconv -f latin1 -t utf-8",
         ) from error
+    # A byte order mark belongs to the file, not to its first word (unless it is that word by itself).
+    return text[1:] if text.startswith("\ufeff") and text[1:2] not in (" ", "\t") else text
 
 
 def read_columns(data: bytes, *, where: str, layout: Mapping[str, Any], tag_rule: TagRule) -> list[RawItem]:
@@ -116,6 +119,10 @@ def read_columns(data: bytes, *, where: str, layout: Mapping[str, Any], tag_rule
             blank = True
             continue
         place = f"{where}:{number}"
+        if line.endswith("\r"):
+            raise CorpusFormatError(
+                "line ends with CR LF", where=place, expected="LF", todo="convert the file, for example with dos2unix"
+            )
         cells = dict(zip(columns, _split(line, columns, layout["separator"], place), strict=True))
         segment += blank
         blank = False
@@ -149,7 +156,7 @@ def _split(line: str, columns: Sequence[str], separator: str, place: str) -> lis
 
 
 def _is_offset(cell: str) -> bool:
-    return cell.isascii() and cell.isdigit()
+    return cell.isascii() and cell.isdigit() and len(cell) < 10
 
 
 def _append_offsets(item: RawItem, cells: Mapping[str, str], place: str) -> None:
@@ -186,7 +193,7 @@ def _rows(data: bytes, kind: str, where: str) -> Iterator[tuple[int, Mapping[str
 
         try:
             table = pq.read_table(io.BytesIO(data))
-        except pyarrow.ArrowException as error:
+        except (pyarrow.ArrowException, OSError) as error:
             raise CorpusFormatError("this is no Parquet file", where=where, got=str(error)[:200]) from error
         yield from enumerate(table.to_pylist(), start=1)
         return
@@ -195,7 +202,7 @@ def _rows(data: bytes, kind: str, where: str) -> Iterator[tuple[int, Mapping[str
             continue
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise CorpusFormatError("this line is no JSON", where=f"{where}:{number}", got=str(error)[:200]) from error
         if not isinstance(row, dict):
             raise CorpusFormatError("this line is no JSON object", where=f"{where}:{number}", got=line[:80])
@@ -216,14 +223,7 @@ def read_rows(data: bytes, *, where: str, layout: Mapping[str, Any], tag_rule: T
         missing = [name for name in fields if row.get(name) is None]
         if missing:
             raise CorpusFormatError("missing field", where=place, expected=", ".join(fields), got=f"no {missing[0]}")
-        words, tags = row[layout["words"]], _tag_names(row[layout["tags"]], layout, place)
-        if not words or len(words) != len(tags) or not all(isinstance(word, str) and word for word in words):
-            raise CorpusFormatError(
-                "words and tags do not fit",
-                where=place,
-                expected="as many tags as words, at least one, no empty word",
-                got=f"{len(words)} words, {len(tags)} tags",
-            )
+        words, tags = _words_and_tags(row, layout, place)
         for tag in tags:
             tag_rule.check(tag, place)
         name = str(row[layout["item"]])
@@ -236,16 +236,36 @@ def read_rows(data: bytes, *, where: str, layout: Mapping[str, Any], tag_rule: T
     return list(items.values())
 
 
-def _tag_names(tags: Iterable[object], layout: Mapping[str, Any], place: str) -> list[str]:
+def _words_and_tags(row: Mapping[str, Any], layout: Mapping[str, Any], place: str) -> tuple[list[str], list[str]]:
+    """Return the words and tags of one row, refusing what is no list of them."""
+    words, tags = row[layout["words"]], row[layout["tags"]]
+    fit = isinstance(words, list) and isinstance(tags, list) and 0 < len(words) == len(tags)
+    if not fit or not all(isinstance(word, str) and _is_text(word) for word in words):
+        raise CorpusFormatError(
+            "words and tags do not fit",
+            where=place,
+            expected="two lists of one length, of at least one word, each a text that is not empty",
+            got=f"{str(words)[:60]!r} and {str(tags)[:60]!r}",
+        )
+    return words, _tag_names(tags, layout, place)
+
+
+def _is_text(word: str) -> bool:
+    """Whether a word holds something, and nothing that UTF-8 cannot write."""
+    return bool(word) and not any("\ud800" <= char <= "\udfff" for char in word)
+
+
+def _tag_names(tags: Iterable[Any], layout: Mapping[str, Any], place: str) -> list[str]:
     names: list[str] = layout.get("label_names", [])
     found = []
     for tag in tags:
-        if isinstance(tag, int) and not 0 <= tag < len(names):
+        number = isinstance(tag, int) and not isinstance(tag, bool)
+        if not (isinstance(tag, str) or (number and 0 <= tag < len(names))):
             raise CorpusFormatError(
                 "unknown label number",
                 where=place,
                 expected=f"0 to {len(names) - 1} (format.label_names)",
                 got=str(tag),
             )
-        found.append(names[tag] if isinstance(tag, int) else str(tag))
+        found.append(tag if isinstance(tag, str) else names[tag])
     return found

@@ -10,7 +10,7 @@ from pathlib import Path
 
 _MASK = "***"
 _HUB_TOKEN = re.compile(r"(?<![A-Za-z0-9])(?:hf|api_org)_(?:oauth_|jwt_)?[A-Za-z0-9]{10,}(?:[._-][A-Za-z0-9]+)*")
-_BEARER = re.compile(r"(?i)(bearer\s+|authorization['\"]?\s*[:=]\s*)(?!bearer)[A-Za-z0-9._~+/=-]+")
+_BEARER = re.compile(r"(?i)(bearer\s+|authorization['\"]?\s*[:=]\s*)(?!bearer)(?:[A-Za-z]+\s+)?[A-Za-z0-9._~+/=-]+")
 _USER_IN_URL = re.compile(r"(?<=://)[^/\s@]+@")
 _SIGNATURE = re.compile(r"(?i)([?&](?:[a-z-]*signature|[a-z-]*token|[a-z-]*credential|policy|key-pair-id)=)[^&\s'\"]+")
 _SHORTEST_SECRET = 4
@@ -48,6 +48,14 @@ def scrub(text: str) -> str:
     text = _BEARER.sub(rf"\1{_MASK}", text)
     text = _USER_IN_URL.sub(f"{_MASK}@", text)
     return _SIGNATURE.sub(rf"\1{_MASK}", text)
+
+
+class ScrubFormatter(logging.Formatter):
+    """Mask secrets in all that a handler writes, tracebacks included."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record's text without secrets."""
+        return scrub(super().format(record))
 
 
 class ScrubFilter(logging.Filter):

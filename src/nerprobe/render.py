@@ -9,6 +9,7 @@ from typing import Any
 import jinja2
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 Row = Mapping[str, Any]
 HEADINGS = {"f1": "F1", "precision": "Precision", "recall": "Recall", "macro_f1": "Macro F1"}
@@ -46,10 +47,15 @@ def facts(row: Row) -> str:
 
 
 def mentions(counts: Mapping[str, Any]) -> str:
-    """Return what a pool holds, such as ``100 items with 43 mentions (40 A, 3 B) in 24 items``."""
+    """Return what a pool holds, such as ``100 items with 43 mentions (40 A, 3 B) in 24 of them``."""
     by_type = ", ".join(f"{number} {kind}" for kind, number in counts["mentions"].items())
     total = sum(counts["mentions"].values())
-    return f"{counts['items']} items with {total} mentions ({by_type}) in {counts['items_with_mentions']} of them"
+    items, held = _plural(counts["items"], "item"), _plural(total, "mention")
+    return f"{items} with {held} ({by_type}) in {counts['items_with_mentions']} of them"
+
+
+def _plural(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def headline(board: Mapping[str, Any]) -> list[str]:
@@ -61,12 +67,13 @@ def headline(board: Mapping[str, Any]) -> list[str]:
         "path": f"local files {', '.join(f'{name} (sha256 {sha[:12]}…)' for name, sha in data['sha256'].items())}",
         "sample": "generated sample",
     }[data["source"]]
-    return [
+    lines = [
         f"Test: {mentions(counts[evaluation['test_pool']])}.",
         f"Train: {mentions(counts[evaluation['train_pool']])}.",
         f"Data: {where}; subset {board['subset']['id']}, seed {board['subset']['seed']}.",
         f"Brackets: {100 * boot['level']:g} % percentile bootstrap over test items, {boot['resamples']:,} resamples.",
     ]
+    return [visible(line) for line in lines]
 
 
 def notes(board: Mapping[str, Any]) -> list[str]:
@@ -91,12 +98,14 @@ def cells(row: Row) -> list[str]:
     return [rank, name, *(score(row, metric) for metric in HEADINGS), size(row.get("parameters"))]
 
 
+WIDE = 115
+"""Columns of a terminal from which every score is shown with its interval."""
 COLUMNS = ("Rank", "Model", *HEADINGS.values(), "Parameters")
 
 
 def board_markdown(board: Mapping[str, Any]) -> str:
     """Return the board as a Markdown table that can be pasted anywhere."""
-    lines = [f"# {board['title']}", "", *headline(board), ""]
+    lines = [f"# {_escape_markdown(board['title'])}", "", *map(_escape_markdown, headline(board)), ""]
     lines += ["| " + " | ".join(COLUMNS) + " |", "|" + "---:|" + ":---|" + "---:|" * (len(COLUMNS) - 2)]
     lines += ["| " + " | ".join(_escape_markdown(cell) for cell in cells(row)) + " |" for row in board["rows"]]
     lines += [""] + [f"- {_escape_markdown(note)}" for note in notes(board)]
@@ -107,7 +116,7 @@ def _escape_markdown(text: str) -> str:
     shown = visible(text)
     for char in ("\\", "|", "`", "<", ">", "*"):
         shown = shown.replace(char, f"\\{char}")
-    return shown
+    return shown.replace("](", "]\\(")
 
 
 def board_html(board: Mapping[str, Any]) -> str:
@@ -139,17 +148,20 @@ def wide_console() -> Console:
 
 
 def print_board(board: Mapping[str, Any], console: Console | None = None) -> None:
-    """Print the board as a table for the terminal."""
+    """Print the board as a table for the terminal; a narrow one gets only the F1's interval."""
     console = console or wide_console()
-    console.print(f"[bold]{board['title']}[/bold]  {board['run']}", highlight=False)
+    console.print(Text(f"{visible(board['title'])}  {board['run']}", style="bold"))
     for line in headline(board):
         console.print(line, highlight=False, markup=False)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for index, name in enumerate(COLUMNS):
-        table.add_column(name, justify="left" if index == 1 else "right", no_wrap=index not in (1,), overflow="fold")
+        table.add_column(name, justify="left" if index == 1 else "right", no_wrap=index != 1, overflow="fold")
     for row in board["rows"]:
         style = "red" if row["status"] != "ok" else "dim" if row.get("kind") == "baseline" else ""
-        table.add_row(*cells(row), style=style)
+        shown = cells(row)
+        if console.width < WIDE:
+            shown[3:6] = [cell.partition(" ")[0] for cell in shown[3:6]]
+        table.add_row(*map(Text, shown), style=style)
     console.print(table)
     for note in notes(board):
         console.print(f"- {note}", highlight=False, markup=False)

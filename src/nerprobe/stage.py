@@ -43,6 +43,6 @@ def stage(name: str, *, log: Path | None, failure: Path | None = None) -> Iterat
         if failure is not None:
             write_json(
                 failure,
-                {"schema": 1, "stage": name, "model": failure.name.split(".json")[0], "reason": reason},
+                {"schema": 1, "stage": name, "model": failure.name.removesuffix(".json"), "reason": reason},
             )
     sys.exit(1)

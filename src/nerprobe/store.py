@@ -84,12 +84,14 @@ class VectorStore:
                 return
             if hashlib.sha256(block.read_bytes()).hexdigest()[:16] != block.stem:
                 raise ValueError("its bytes do not fit its name")
+            stats = [ItemStats(*own) for own in about["stats"]]
+            encoder = dict(about["encoder"])
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
             logger.warning("damaged block %s is dropped and computed again: %s", block.name, error)
             block.unlink(missing_ok=True)
             return
-        self._add(block, about["addresses"], [ItemStats(*stats) for stats in about["stats"]])
-        self.encoder = about["encoder"]
+        self._add(block, about["addresses"], stats)
+        self.encoder = encoder
 
     def _add(self, block: Path, addresses: Sequence[str], stats: Sequence[ItemStats]) -> None:
         first = 0

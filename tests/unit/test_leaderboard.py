@@ -106,7 +106,7 @@ def test_a_failed_encoder_is_a_row_with_its_reason(folder: Path) -> None:
 
 
 def test_a_failed_fetch_is_a_row_too_and_its_reason_is_kept_with_the_run(folder: Path, tmp_path: Path) -> None:
-    record = tmp_path / "resources" / "encoders" / "bad.failure.json"
+    record = tmp_path / "resources" / "encoders" / "failures" / "bad.json"
     write_json(record, {"schema": 1, "stage": "fetch", "model": "bad", "reason": "401"})
     assert rows(board_of(folder, ["bad"]))["bad"]["reason"] == "401"
     assert json.loads((folder / "failures" / "bad.json").read_text())["reason"] == "401"

@@ -17,7 +17,8 @@ COMMIT = "89abcdef0123456789abcdef0123456789abcdef"
 
 
 def nerprobe(*words: str, cwd: Path, project: Path = PROJECT, stdin: str = "", **environment: str):
-    variables = {**os.environ, "PYTHONPATH": str(project / "src"), **environment}
+    inherited = {name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"}
+    variables = {**inherited, "PYTHONPATH": str(project / "src"), **environment}
     command = [sys.executable, "-m", "nerprobe", *words]
     return subprocess.run(command, cwd=cwd, env=variables, input=stdin, capture_output=True, text=True, check=False)
 
@@ -142,7 +143,7 @@ def test_check_task_counts_what_each_pool_holds(tmp_path):
     (tmp_path / "train.txt").write_text("Luz B-PER\nDía I-PER\n")
     done = nerprobe("check-task", "tiny.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "pool test: 2 items with 1 mentions (1 PER) in 1 of them" in done.stdout
+    assert "pool test: 2 items with 1 mention (1 PER) in 1 of them" in done.stdout
     assert "Luz/B-PER, Día/I-PER" in done.stdout
 
 

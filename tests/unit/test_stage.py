@@ -57,7 +57,7 @@ def test_the_reason_is_left_for_the_board(log: Path, failure: Path) -> None:
 
 @pytest.mark.parametrize("name", ["fetch", "embed"])
 def test_the_record_names_the_model_whichever_stage_failed(tmp_path: Path, log: Path, name: str) -> None:
-    files = {"fetch": "my-model.failure.json", "embed": "my-model.json"}
+    files = {"fetch": "my-model.json", "embed": "my-model.json"}
     fail(CorpusFormatError("no"), log=log, failure=tmp_path / files[name], name=name)
     assert json.loads((tmp_path / files[name]).read_text())["model"] == "my-model"
 

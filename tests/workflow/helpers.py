@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 import re
@@ -19,6 +20,8 @@ PROJECT = Path(__file__).resolve().parents[2]
 WIDTH = 64
 TYPES = ("PROFESION", "SITUACION_LABORAL")
 SUBSET = "subset={seed: 1, test: 20, train: 60}"
+MODELS = ("alpha", "char-ngrams", "random-bert", "train-lookup")
+"""Rows of the first run's board."""
 Jobs = list[tuple[str, str]]
 
 # --- a small corpus in ProfNER's format --------------------------------------------------------------
@@ -226,6 +229,12 @@ class Place:
 
 def read(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
+
+
+def rows_of(board: Path) -> list[dict[str, str]]:
+    """Return the rows of leaderboard.csv."""
+    with (board / "leaderboard.csv").open(encoding="utf-8", newline="") as handle:
+        return list(csv.DictReader(handle))
 
 
 # --- oracles: plain loops -----------------------------------------------------------------------------

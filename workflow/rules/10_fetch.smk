@@ -14,4 +14,4 @@ rule fetch_encoder:
         spec=fetch_spec,
     shell:
         "python -m nerprobe fetch --spec {params.spec:q} --output {output.encoder:q}"
-        " --failure resources/encoders/{wildcards.model}.failure.json --log {log:q}"
+        " --failure resources/encoders/failures/{wildcards.model}.json --log {log:q}"
