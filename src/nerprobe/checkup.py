@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nerprobe.frozen import FrozenEncoder
     from nerprobe.store import Vectors
 
-MOST_MISMATCHED = 0.02
+MOST_MISMATCHED = 0.005
 """Share of sub-words that may point at other characters than they stand for without a warning."""
 MOST_UNKNOWN = 0.10
 """Share of unknown sub-words without a warning; the built-in texts have more rare characters than most."""
@@ -121,7 +121,7 @@ def code_finding(folder: Path, *, trusted: bool) -> Finding:
         return Finding("remote code", "ok", "none")
     where = f"{' and '.join(places)} name Python code (auto_map)"
     if trusted:
-        return Finding("remote code", "warning", f"{where}; it runs, as trust_remote_code is set: read it first")
+        return Finding("remote code", "warning", f"{where}; it may run, as trust_remote_code is set: read it first")
     todo = "refused; only a registry entry with a pinned revision and trust_remote_code: true lets it run"
     return Finding("remote code", "warning", f"{where}: {todo}")
 
@@ -185,8 +185,8 @@ def token_findings(encoder: FrozenEncoder, items: Sequence[Item]) -> list[Findin
     texts = [item.text for item in items]
     tokens = encoder.tokenize(texts)
     count = OffsetCheck(encoder.tokenizer).count(texts, tokens)
-    text = f"in {len(texts)} hard texts all spans lie inside the text, and {count.mismatched} of {count.compared} sub-words"
-    text += " point at other characters than they stand for"
+    text = f"in {len(texts)} hard texts all spans lie inside the text, and {count.mismatched} of {count.compared} "
+    text += "sub-words point at other characters than they stand for"
     if count.share > MOST_MISMATCHED:
         example = f"such as {count.example}; words may get their neighbours' vectors: compare its score with care"
         found = Finding("offsets", "warning", f"{text}, {example}")

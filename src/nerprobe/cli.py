@@ -168,7 +168,13 @@ def leaderboard(
 
     with stage("leaderboard", log=log):
         asked = _spec(spec)
-        write_board(folder, requested=asked["models"], bootstrap=asked["bootstrap"], stale=after_failure)
+        write_board(
+            folder,
+            requested=asked["models"],
+            keys=asked["keys"],
+            bootstrap=asked["bootstrap"],
+            stale=after_failure,
+        )
 
 
 @app.command()

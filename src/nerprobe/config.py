@@ -253,6 +253,22 @@ def _check_task(task: Task, where: str) -> None:
         raise TaskFileError("the sample source is written in columns", where=where, expected="format.kind: columns")
 
 
+def read_config(configfile: Path | None = None, **over: object) -> dict[str, Any]:
+    """Return the default configuration with a file's values and single keys on top, as Snakemake merges them.
+
+    Raises:
+        ConfigError: If the file is no mapping.
+    """
+    merged: dict[str, Any] = dict(read_yaml(PROJECT / "config" / "config.yaml"))
+    own = (read_yaml(configfile) or {}) if configfile else {}
+    if not isinstance(own, dict):
+        raise ConfigError("a configuration is a mapping of keys", where=str(configfile), got=type(own).__name__)
+    for name, value in {**own, **over}.items():
+        known = merged.get(name)
+        merged[name] = {**known, **value} if isinstance(known, dict) and isinstance(value, dict) else value
+    return merged
+
+
 def load_registry(path: Path) -> dict[str, dict[str, Any]]:
     """Read and check the encoder registry."""
     entries: dict[str, dict[str, Any]] = validate(read_yaml(path) or {}, schema="models", where=str(path))

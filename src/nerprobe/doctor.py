@@ -20,7 +20,7 @@ from nerprobe.checkup import (
     weights_finding,
 )
 from nerprobe.checkup_numbers import number_findings
-from nerprobe.config import PROJECT, closest, load_lock, load_registry, load_task, read_yaml, validate
+from nerprobe.config import PROJECT, closest, load_lock, load_registry, load_task, read_config, validate
 from nerprobe.encoders import Encoder, resolve
 from nerprobe.errors import AlignmentError, ConfigError, NerprobeError
 from nerprobe.estimate import MIB, Workload, workload_of
@@ -54,12 +54,12 @@ def examine(setup: Setup, workloads: Sequence[Workload] = ()) -> list[Finding]:
         todo = "use another embed.device or embed.dtype"
         return [*findings, Finding("load", "fault", f"cannot be put on device {setup.device}: {short(error)}; {todo}")]
     findings += [encoder_finding(encoder), limit_finding(encoder, setup.settings)]
+    if findings[-1].status == "fault":
+        return findings
     try:
         findings += token_findings(encoder, hard_items())
     except AlignmentError as error:
         return [*findings, Finding("offsets", "fault", f"{error}; words cannot be aligned, choose another encoder")]
-    if any(finding.status == "fault" for finding in findings):
-        return findings
     return findings + number_findings(setup, encoder, workloads)
 
 
@@ -75,7 +75,8 @@ def diagnose(reference: str, *, configfile: Path | None, data_dir: Path | None, 
     Raises:
         NerprobeError: If the reference means nothing, or the configuration is wrong.
     """
-    config = _configuration(configfile, data_dir)
+    # Made absolute first: a folder that is called "none" would be read as no folder.
+    config = _configuration(configfile, None if data_dir is None else (base / data_dir).resolve())
     encoder = resolve(
         reference,
         registry=load_registry(PROJECT / "config" / "models.yaml"),
@@ -103,15 +104,7 @@ def diagnose(reference: str, *, configfile: Path | None, data_dir: Path | None, 
 
 def _configuration(configfile: Path | None, data_dir: Path | None) -> dict[str, Any]:
     """Return the default configuration with a file's values on top, checked."""
-    merged = dict(read_yaml(PROJECT / "config" / "config.yaml"))
-    own = (read_yaml(configfile) or {}) if configfile else {}
-    if not isinstance(own, dict):
-        raise ConfigError("a configuration is a mapping of keys", where=str(configfile), got=type(own).__name__)
-    for name, value in own.items():
-        known = merged.get(name)
-        merged[name] = {**known, **value} if isinstance(known, dict) and isinstance(value, dict) else value
-    if data_dir is not None:
-        merged["data_dir"] = str(data_dir)
+    merged = read_config(configfile, **({} if data_dir is None else {"data_dir": str(data_dir)}))
     checked: dict[str, Any] = validate({"data_dir": None, **merged}, schema="config", where="config")
     return checked
 
@@ -168,5 +161,6 @@ def report(reference: str, findings: Sequence[Finding]) -> bool:
             print(f"{status:<8} {name:<12} {text}")
     faults, warnings = (sum(finding.status == kind for finding in findings) for kind in ("fault", "warning"))
     verdict = f"not usable: {faults} of {len(findings)} checks failed" if faults else "usable"
-    print(f"{visible(reference)}: {verdict}" + (f", {warnings} warnings" if warnings else ""))
+    some = f", {warnings} warning{'s' if warnings > 1 else ''}" if warnings else ""
+    print(f"{visible(reference)}: {verdict}{some}")
     return not faults

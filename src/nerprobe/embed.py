@@ -42,6 +42,7 @@ class Health:
         unknown_rate: Share of sub-words that are the unknown token.
         words_without_subwords: Words with the fallback vector.
         items_windowed: Items longer than the encoder takes.
+        offset_mismatches: Sub-words that point at other characters than they stand for.
         items_embedded: Items computed now; the others came from the store.
         padding: Share of padding in the batches computed now.
     """
@@ -52,6 +53,7 @@ class Health:
     unknown_rate: float = 0.0
     words_without_subwords: int = 0
     items_windowed: int = 0
+    offset_mismatches: int = 0
     items_embedded: int = 0
     padding: float = 0.0
 
@@ -183,6 +185,7 @@ def health_of(items: Sequence[Item], store: VectorStore) -> Health:
         words=sum(own.words for own in stats),
         subwords=sum(own.subwords for own in stats),
         items_windowed=sum(own.windows > 1 for own in stats),
+        offset_mismatches=sum(own.mismatched for own in stats),
     )
     covered = 0
     for item in items:
@@ -207,10 +210,11 @@ def _compute(
     Returns:
         The share of padding in the batches.
     """
+    from nerprobe.offsets import OffsetCheck
     from nerprobe.pooling import Work, prepare, word_vectors
 
     work = Work()
-    how = {"prefix": settings["prefix"], "pooling": settings["pooling"]}
+    how = {"prefix": settings["prefix"], "pooling": settings["pooling"], "check": OffsetCheck(encoder.tokenizer)}
     blocks = list(blocks_of(items, BLOCK_ITEMS))
     with ThreadPoolExecutor(max_workers=1) as ahead, progress_bar("embed", sum(map(len, blocks))) as bar:
         pending = ahead.submit(prepare, blocks[0], encoder, **how)

@@ -12,9 +12,9 @@ from typing import Any
 import yaml
 from rich.table import Table
 
-from nerprobe.config import PROJECT, closest, load_lock, load_registry, load_task, read_yaml
+from nerprobe.config import PROJECT, closest, load_lock, load_registry, load_task, read_config
 from nerprobe.encoders import HUB_ID
-from nerprobe.errors import ArtefactError, ConfigError, TaskFileError, UnknownModelError
+from nerprobe.errors import ArtefactError, TaskFileError, UnknownModelError
 from nerprobe.files import read_json, write_text
 from nerprobe.plan import make_plan, make_run
 from nerprobe.render import mentions, print_board, wide_console
@@ -48,15 +48,7 @@ def board_files(places: Sequence[Path]) -> list[Path]:
 
 def run_folders(configfile: Path) -> list[Path]:
     """Return the run folders of a configuration file on top of the default one."""
-    defaults, own = (read_yaml(path) for path in (PROJECT / "config" / "config.yaml", configfile))
-    own = {} if own is None else own
-    if not isinstance(own, dict):
-        raise ConfigError("this is no configuration", where=str(configfile), expected="keys with values")
-    merged = {**defaults, **own}
-    for name, part in defaults.items():
-        if isinstance(part, dict) and isinstance(merged[name], dict):
-            merged[name] = {**part, **merged[name]}
-    return [Path(run.folder) for run in make_plan(merged, base=Path.cwd()).runs.values()]
+    return [Path(run.folder) for run in make_plan(read_config(configfile), base=Path.cwd()).runs.values()]
 
 
 def show_boards(places: Sequence[Path]) -> None:

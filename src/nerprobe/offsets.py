@@ -20,6 +20,7 @@ from nerprobe.random_bert import byte_symbols
 
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _UNSEEN = ("Mn", "Me", "Cf", "Cc", "Zs", "Zl", "Zp")
+_MARKS = [chr(code) for code in range(0x300, 0x346)]
 _MOST_REMEMBERED = 200_000
 _Part = TypeVar("_Part", str, bytes)
 
@@ -70,12 +71,19 @@ def _covers(part: _Part, pieces: Sequence[_Part]) -> bool:
     return False
 
 
+def _is_one(text: str) -> bool:
+    return len(text) == 1
+
+
 def _forms(text: str) -> Iterator[str]:
     """Give the forms that a tokenizer may have made of a text before it took bytes of it."""
     for cased in (text, text.lower()):
         for form in (cased, unicodedata.normalize("NFC", cased), unicodedata.normalize("NFKC", cased)):
             yield form.strip()
             yield form
+    # A composed character may point at its base letter only, without the mark that follows it in the text.
+    if len(text) == 1:
+        yield from filter(_is_one, (unicodedata.normalize("NFC", text + mark) for mark in _MARKS))
 
 
 class OffsetCheck:

@@ -58,7 +58,8 @@ class Plan:
     @property
     def board(self) -> dict[str, Any]:
         """Return the specification of the leaderboard stage."""
-        return {"models": sorted(self.encoders), "bootstrap": self.config["bootstrap"]}
+        keys = {slug: encoder.key for slug, encoder in sorted(self.encoders.items())}
+        return {"models": list(keys), "keys": keys, "bootstrap": self.config["bootstrap"]}
 
 
 def make_plan(config: Mapping[str, Any], *, base: Path, project: Path = PROJECT) -> Plan:

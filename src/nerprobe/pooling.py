@@ -14,6 +14,7 @@ from nerprobe.corpus import Item
 from nerprobe.errors import EncoderFolderError, NonFiniteError
 from nerprobe.frozen import FrozenEncoder, Tokens
 from nerprobe.log import logger
+from nerprobe.offsets import OffsetCheck
 from nerprobe.store import Counts, ItemStats, Vectors
 
 if TYPE_CHECKING:
@@ -83,7 +84,9 @@ def _windows(tokens: Tokens, pairs: Pairs, encoder: FrozenEncoder, *, read: Bool
             yield Window(ids=ids, rows=first_row + pairs.words[here], positions=pairs.tokens[here] + offset)
 
 
-def prepare(items: Sequence[Item], encoder: FrozenEncoder, *, prefix: str, pooling: str) -> Prepared:
+def prepare(
+    items: Sequence[Item], encoder: FrozenEncoder, *, prefix: str, pooling: str, check: OffsetCheck | None = None
+) -> Prepared:
     """Tokenise and align a block of items.
 
     Args:
@@ -91,6 +94,7 @@ def prepare(items: Sequence[Item], encoder: FrozenEncoder, *, prefix: str, pooli
         encoder: Gives the tokens.
         prefix: Text put before each item, such as ``query: ``; never pooled.
         pooling: ``mean``, ``first``, ``last`` or ``max`` of a word's sub-words.
+        check: Compares sub-words with the characters they point at, if given.
     """
     unknown_id = encoder.tokenizer.unk_token_id
     counts: list[Ints] = []
@@ -107,6 +111,7 @@ def prepare(items: Sequence[Item], encoder: FrozenEncoder, *, prefix: str, pooli
             subwords=len(tokens.ids) - tokens.prefix,
             unknown=int((tokens.ids[body] == unknown_id).sum()) if unknown_id is not None else 0,
             windows=len(windows),
+            mismatched=check.count([item.text], [tokens]).mismatched if check is not None else 0,
         )
         block.stats.append(stats)
         row += len(item.words)

@@ -73,6 +73,10 @@ def headline(board: Mapping[str, Any]) -> list[str]:
         f"Data: {where}; subset {board['subset']['id']}, seed {board['subset']['seed']}.",
         f"Brackets: {100 * boot['level']:g} % percentile bootstrap over test items, {boot['resamples']:,} resamples.",
     ]
+    lines.append(
+        f"Rank: {100 * boot['level']:g} % interval over {boot['comparisons']:,} resamples. Tier: rows not separated "
+        f"from its best one (paired bootstrap, Holm, {100 * (1 - boot['level']):.3g} %)."
+    )
     return [visible(line) for line in lines]
 
 
@@ -91,16 +95,24 @@ def notes(board: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def rank_text(row: Row) -> str:
+    """Return a rank with its interval, such as ``1–4``."""
+    if row["rank"] is None:
+        return "failed"
+    low, high = row["rank_low"], row["rank_high"]
+    return str(low) if low == high else f"{low}–{high}"
+
+
 def cells(row: Row) -> list[str]:
     """Return the cells of one row of the short table."""
     name = row["model"] + (" (baseline)" if row.get("kind") == "baseline" else "")
-    rank = str(row["rank"]) if row["rank"] is not None else "failed"
-    return [rank, name, *(score(row, metric) for metric in HEADINGS), size(row.get("parameters"))]
+    tier = "" if row["rank"] is None else str(row["tier"])
+    return [rank_text(row), name, tier, *(score(row, metric) for metric in HEADINGS), size(row.get("parameters"))]
 
 
 WIDE = 115
 """Columns of a terminal from which every score is shown with its interval."""
-COLUMNS = ("Rank", "Model", *HEADINGS.values(), "Parameters")
+COLUMNS = ("Rank", "Model", "Tier", *HEADINGS.values(), "Parameters")
 
 
 def board_markdown(board: Mapping[str, Any]) -> str:
@@ -136,6 +148,7 @@ def board_html(board: Mapping[str, Any]) -> str:
         score=score,
         size=size,
         facts=facts,
+        rank_text=rank_text,
         visible=visible,
         ticks=[index / 5 for index in range(6)],
     )
@@ -160,7 +173,7 @@ def print_board(board: Mapping[str, Any], console: Console | None = None) -> Non
         style = "red" if row["status"] != "ok" else "dim" if row.get("kind") == "baseline" else ""
         shown = cells(row)
         if console.width < WIDE:
-            shown[3:6] = [cell.partition(" ")[0] for cell in shown[3:6]]
+            shown[4:7] = [cell.partition(" ")[0] for cell in shown[4:7]]
         table.add_row(*map(Text, shown), style=style)
     console.print(table)
     for note in notes(board):

@@ -41,6 +41,8 @@ def stage(name: str, *, log: Path | None, failure: Path | None = None) -> Iterat
                 failure.unlink(missing_ok=True)
             return
         if failure is not None:
+            # Scores of an earlier state of this encoder must not outlive the failure of the present one.
+            (failure.parent.parent / "metrics" / failure.name).unlink(missing_ok=True)
             write_json(
                 failure,
                 {"schema": 1, "stage": name, "model": failure.name.removesuffix(".json"), "reason": reason},

@@ -41,12 +41,14 @@ class ItemStats(NamedTuple):
         subwords: Sub-words of its text, without special and prefix tokens.
         unknown: How many of them are the unknown token.
         windows: Windows that words were read from.
+        mismatched: Sub-words that point at other characters than they stand for.
     """
 
     words: int
     subwords: int
     unknown: int
     windows: int
+    mismatched: int = 0
 
 
 @dataclass(frozen=True)

@@ -111,9 +111,7 @@ class LoopbackHub:
             _Rule("fail", path_substring, times, method, status=status, headers=headers or {}, body=body)
         )
 
-    def cut_next(
-        self, path_substring: str, *, after: int = 1, times: int | None = 1, reset: bool = False
-    ) -> None:
+    def cut_next(self, path_substring: str, *, after: int = 1, times: int | None = 1, reset: bool = False) -> None:
         """Send the first ``after`` bytes of a body and close the connection, or reset it."""
         kind = "reset" if reset else "cut"
         self._rules.append(_Rule(kind, path_substring, times, "GET", after=after))

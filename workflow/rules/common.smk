@@ -47,6 +47,7 @@ os.environ.update(
     PYTHONPATH=os.pathsep.join(
         filter(None, [str(PROJECT / "src"), os.environ.get("PYTHONPATH")])
     ),
+    PYTHONSAFEPATH="1",  # or a random.py in the working folder would be run in every job
     NERPROBE_TYPED_IN=str(BASE),
     NERPROBE_EMBED="--device {device} --batch-tokens {batch_tokens}".format(
         **PLAN.config["embed"]
@@ -81,7 +82,7 @@ wildcard_constraints:
 MODULES = {
     "probe": ("corpus", "logistic", "lookup", "probe", "spans", "subset"),
     "score": ("score", "spans", "subset"),
-    "leaderboard": ("bootstrap", "leaderboard", "render"),
+    "leaderboard": ("bootstrap", "compare", "leaderboard", "render", "rows"),
 }
 
 
