@@ -28,7 +28,7 @@ from nerprobe.encoder_files import (
 )
 from nerprobe.errors import ConfigError, HashMismatchError, NerprobeError, WheelError
 from nerprobe.files import cache_dir, canonical_json, read_json, sha256_file, sha256_text, write_json
-from nerprobe.log import logger
+from nerprobe.log import logger, progress_bar
 from nerprobe.random_bert import build_random_bert
 from nerprobe.redact import scrub
 
@@ -125,7 +125,8 @@ def _run_pip(wheel: dict[str, str], into: Path) -> Path:
     options = ["--only-binary=:all:", "--no-deps", "--require-hashes", "--no-input", "--progress-bar=off"]
     command = [sys.executable, "-m", "pip", "download", *options, "-r", str(wanted), "-d", str(into)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PIP_SECONDS, check=False)
+        with progress_bar(f"download {pinned}", None):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_PIP_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         raise WheelError("pip did not end", where=pinned, expected=f"an end within {_PIP_SECONDS} s") from None
     if done.returncode:

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from nerprobe.corpus import Item, load_items
 from nerprobe.errors import ArtefactError
 from nerprobe.files import atomic_path, read_json, sha256_file, write_bytes, write_json
-from nerprobe.log import logger
+from nerprobe.log import logger, progress_bar
 from nerprobe.logistic import Floats, fit_logistic
 from nerprobe.lookup import Lookup
 from nerprobe.subset import load_subset
@@ -77,7 +77,8 @@ def probe_vectors(
     """
     stacked = np.concatenate([vectors[item.item_id] for item in train])
     tags = [tag for item in train for tag in item.tags]
-    head = fit_logistic(stacked, tags, C=settings["C"], tol=settings["tol"], max_iter=settings["max_iter"])
+    with progress_bar(f"fit on {len(tags)} words", None):
+        head = fit_logistic(stacked, tags, C=settings["C"], tol=settings["tol"], max_iter=settings["max_iter"])
     if not head.converged:
         logger.warning("the fit did not converge within %d iterations", settings["max_iter"])
     prediction = head.predict(np.concatenate([vectors[item.item_id] for item in test]))
