@@ -16,7 +16,7 @@ from nerprobe.render import size
 if TYPE_CHECKING:
     from nerprobe.corpus import Item
     from nerprobe.frozen import FrozenEncoder
-    from nerprobe.store import Vectors
+    from nerprobe.vector_files import Vectors
 
 MOST_MISMATCHED = 0.005
 """Share of sub-words that may point at other characters than they stand for without a warning."""
@@ -53,7 +53,7 @@ class Setup:
         source: Where it comes from.
         settings: dtype, storage, layer, pooling, prefix and max_length of its word vectors.
         device: As in the configuration.
-        batch_tokens: Most tokens of a padded batch.
+        batch_tokens: Most tokens of a padded batch; None fits the device.
     """
 
     folder: Path
@@ -61,7 +61,7 @@ class Setup:
     source: Mapping[str, Any]
     settings: Mapping[str, Any]
     device: str
-    batch_tokens: int
+    batch_tokens: int | None
 
     @property
     def trusted(self) -> bool:
@@ -85,7 +85,7 @@ class Setup:
             trust_remote_code=self.trusted,
         )
 
-    def vectors(self, encoder: FrozenEncoder, items: Sequence[Item], budget: int) -> Vectors:
+    def vectors(self, encoder: FrozenEncoder, items: Sequence[Item], budget: int | None) -> Vectors:
         """Return word vectors, shape (words, width).
 
         Raises:

@@ -14,7 +14,7 @@ from nerprobe.hard_texts import hard_items
 
 if TYPE_CHECKING:
     from nerprobe.frozen import FrozenEncoder
-    from nerprobe.store import Vectors
+    from nerprobe.vector_files import Vectors
 
 DTYPES = ("float32", "bfloat16", "float16")
 SAME_BATCH = 1e-5

@@ -69,7 +69,7 @@ def embed(
     manifest: File,
     encoder: MaybeFile = "",
     device: str = "auto",
-    batch_tokens: int = 4096,
+    batch_tokens: Annotated[int, typer.Option(help="Most tokens of a padded batch; 0 fits the device.")] = 0,
     threads: int = 1,
     log: Log = None,
     failure: Failure = None,
@@ -78,7 +78,7 @@ def embed(
     from nerprobe.embed import write_embeddings
 
     with stage("embed", log=log, failure=failure):
-        _limit_threads(threads)
+        _set_up_torch(threads)
         write_embeddings(
             _spec(spec),
             corpus=corpus,
@@ -86,16 +86,17 @@ def embed(
             encoder=Path(encoder) if encoder else None,
             store=store,
             device=device,
-            budget=batch_tokens,
+            budget=batch_tokens or None,
             output=output,
             manifest=manifest,
         )
 
 
-def _limit_threads(threads: int) -> None:
-    """Keep every pool of threads at what the rule asked for."""
+def _set_up_torch(threads: int) -> None:
+    """Keep every pool of threads at what the rule asked for, and every library off the network."""
     import os
 
+    os.environ["HF_HUB_OFFLINE"] = "1"
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"):
         os.environ[name] = str(threads)
 
@@ -192,6 +193,21 @@ def show(
 
 
 @app.command()
+def compare(
+    first: Annotated[str, typer.Argument(help="Name as on the board.")],
+    second: Annotated[str, typer.Argument(help="Name as on the board.")],
+    places: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Run folders or leaderboard.json files; default: all under results/."),
+    ] = None,
+) -> None:
+    """Compare two models on the same resampled items."""
+    from nerprobe.manage import compare_models
+
+    compare_models(first, second, places or [])
+
+
+@app.command()
 def models(
     name: Annotated[str, typer.Argument(help="Only entries whose name or source holds this.")] = "",
 ) -> None:
@@ -212,6 +228,25 @@ def doctor(
 
     if not report(model, diagnose(model, configfile=configfile, data_dir=data_dir, base=Path.cwd())):
         raise typer.Exit(1)
+
+
+@app.command()
+def sweep(
+    model: Annotated[str, typer.Argument(help="Registry name, org/name@<40 hex> or folder, as in models.")],
+    task: Annotated[str | None, typer.Option(help="Task file, by name; default: the configuration's first.")] = None,
+    layers: Annotated[str, typer.Option(help="Such as 0,6,last or --layers=-4,-1; default: all.")] = "",
+    configfile: Annotated[Path | None, typer.Option(help="Take task, sizes and probe of this configuration.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Read hub tasks from DIR/<task>/ instead.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Fits at a time.")] = 1,
+) -> None:
+    """Compare an encoder's layers and poolings on a split of the train items; exploratory, without the test items."""
+    from nerprobe.sweep import sweep as compare_layers
+    from nerprobe.sweep_report import report
+
+    found = compare_layers(
+        model, task=task, layers=layers, configfile=configfile, data_dir=data_dir, jobs=jobs, base=Path.cwd()
+    )
+    report(*found)
 
 
 @app.command()

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from nerprobe.corpus import Item
-from nerprobe.store import Counts, Vectors
+from nerprobe.vector_files import Counts, Vectors
 
 
 class CharNgrams:

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 
 from nerprobe.errors import ArtefactError, CorpusFileError, CorpusFormatError, HashMismatchError
 from nerprobe.files import atomic_path, sha256_file, write_json
-from nerprobe.hub import hub_file
 from nerprobe.log import logger
 from nerprobe.readers import RawItem, TagRule, read_columns, read_rows
 from nerprobe.sample import generate
@@ -110,6 +109,8 @@ def read_source(spec: Mapping[str, Any], pool: str) -> tuple[bytes, str]:
     if source["kind"] == "sample":
         return generate(pool=pool, items=spec["pools"][pool]["items"], seed=source["seed"]).encode(), file
     if source["kind"] == "hub":
+        from nerprobe.hub import hub_file
+
         path = hub_file(
             repo=source["repo"],
             repo_type="dataset",

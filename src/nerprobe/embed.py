@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from nerprobe.corpus import Item, load_items
 from nerprobe.errors import ArtefactError, NonFiniteError
-from nerprobe.files import atomic_path, canonical_json, read_json, sha256_file, write_json, write_text
+from nerprobe.files import canonical_json, read_json, sha256_file, write_json, write_text
 from nerprobe.log import logger, progress_bar
-from nerprobe.store import Counts, Vectors, VectorStore, address
+from nerprobe.store import VectorStore, address
 from nerprobe.subset import load_subset
+from nerprobe.vector_files import Counts, Vectors, schema_of, write_vectors
 from nerprobe.versions import VECTORS_VERSION
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 BLOCK_ITEMS = 1024
 """Items of one block of the store: what a killed run loses at most."""
-GROUP_WORDS = 4096
-"""Words of one row group of the Parquet file."""
 
 
 @dataclass
@@ -75,51 +73,6 @@ def blocks_of(items: Sequence[Item], size: int) -> Iterator[list[Item]]:
         yield block
 
 
-def schema_of(width: int, storage: str, provenance: Mapping[str, Any]) -> pa.Schema:
-    """Return the schema of an embeddings file: item_id, word, vector, n_subwords."""
-    number = pa.float16() if storage == "float16" else pa.float32()
-    fields = [
-        pa.field("item_id", pa.string(), nullable=False),
-        pa.field("word", pa.int32(), nullable=False),
-        pa.field("vector", pa.list_(pa.field("item", number, nullable=False), width), nullable=False),
-        pa.field("n_subwords", pa.int32(), nullable=False),
-    ]
-    return pa.schema(fields, metadata={"nerprobe": canonical_json(provenance)})
-
-
-def _table(rows: Sequence[tuple[Item, Vectors, Counts]], schema: pa.Schema) -> pa.Table:
-    kind = schema.field("vector").type
-    number = np.float16 if kind.value_type == pa.float16() else np.float32
-    flat = np.concatenate([vectors for _, vectors, _ in rows]).astype(number).reshape(-1)
-    columns = [
-        pa.array([item.item_id for item, _, _ in rows for _ in item.words], pa.string()),
-        pa.array(np.concatenate([np.arange(len(item.words), dtype=np.int32) for item, _, _ in rows])),
-        pa.FixedSizeListArray.from_arrays(pa.array(flat), type=kind),
-        pa.array(np.concatenate([counts for _, _, counts in rows])),
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
-def write_vectors(rows: Iterator[tuple[Item, Vectors, Counts]], *, schema: pa.Schema, output: Path) -> None:
-    """Stream items into a Parquet file, written atomically, in row groups of about ``GROUP_WORDS`` words."""
-    with (
-        atomic_path(output) as temporary,
-        pq.ParquetWriter(
-            temporary, schema, compression="zstd", compression_level=1, use_dictionary=["item_id"]
-        ) as writer,
-    ):
-        group: list[tuple[Item, Vectors, Counts]] = []
-        words = 0
-        for row in rows:
-            group.append(row)
-            words += len(row[0].words)
-            if words >= GROUP_WORDS:
-                writer.write_table(_table(group, schema))
-                group, words = [], 0
-        if group:
-            writer.write_table(_table(group, schema))
-
-
 def _stored(items: Sequence[Item], store: VectorStore) -> Iterator[tuple[Item, Vectors, Counts]]:
     for item in items:
         yield item, *store.read(address(item))
@@ -128,21 +81,21 @@ def _stored(items: Sequence[Item], store: VectorStore) -> Iterator[tuple[Item, V
 def fill_store(
     items: Sequence[Item],
     *,
-    folder: Path,
+    encoder: Path,
     spec: Mapping[str, Any],
     store: VectorStore,
     device: str,
-    budget: int,
+    budget: int | None,
 ) -> Health:
     """Compute what the store lacks of some items; where it lacks nothing, the encoder is not even loaded.
 
     Args:
         items: What is wanted, in the order of the file.
-        folder: The encoder's files.
+        encoder: What ``fetch_encoder`` wrote.
         spec: ``settings`` and ``source`` of the encoder.
         store: Where finished blocks are kept.
         device: As in the configuration.
-        budget: Most tokens of a padded batch.
+        budget: Most tokens of a padded batch; None fits the device.
 
     Raises:
         EncoderFolderError, AlignmentError, NonFiniteError: If this encoder cannot be used.
@@ -153,6 +106,7 @@ def fill_store(
     from nerprobe.frozen import FrozenEncoder
 
     settings = spec["settings"]
+    folder = _checked_folder(encoder, spec)
     load = {
         "device": device,
         "layer": settings["layer"],
@@ -160,19 +114,19 @@ def fill_store(
         "trust_remote_code": bool(spec["source"].get("trust_remote_code", False)),
     }
     fallback = store.folder / "float32-fallback"
-    encoder = FrozenEncoder(folder, dtype="float32" if fallback.exists() else settings["dtype"], **load)
+    network = FrozenEncoder(folder, dtype="float32" if fallback.exists() else settings["dtype"], **load)
     try:
-        padding = _compute(lacking, encoder=encoder, settings=settings, store=store, budget=budget)
+        padding = _compute(lacking, encoder=network, settings=settings, store=store, budget=budget)
     except NonFiniteError as error:
-        if encoder.dtype == "float32":
+        if network.dtype == "float32":
             raise
         # Blocks of two precisions are never mixed: all of this key is computed anew, and stays in float32.
         logger.warning("%s; computing all of it again in float32", error)
         store.clear()
         write_text(fallback, f"{error}\n")
-        encoder = FrozenEncoder(folder, dtype="float32", **load)
+        network = FrozenEncoder(folder, dtype="float32", **load)
         lacking = list(items)
-        padding = _compute(lacking, encoder=encoder, settings=settings, store=store, budget=budget)
+        padding = _compute(lacking, encoder=network, settings=settings, store=store, budget=budget)
     health = health_of(items, store)
     health.items_embedded, health.padding = len({address(item) for item in lacking}), padding
     return health
@@ -203,7 +157,7 @@ def _compute(
     encoder: FrozenEncoder,
     settings: Mapping[str, Any],
     store: VectorStore,
-    budget: int,
+    budget: int | None,
 ) -> float:
     """Compute items block by block; the next block is tokenised while this one is computed.
 
@@ -268,10 +222,6 @@ def embed_ngrams(items: Sequence[Item], *, spec: Mapping[str, Any], schema: pa.S
     return health
 
 
-def _peak_mib() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 def write_embeddings(
     spec: Mapping[str, Any],
     *,
@@ -280,7 +230,7 @@ def write_embeddings(
     encoder: Path | None,
     store: Path,
     device: str,
-    budget: int,
+    budget: int | None,
     output: Path,
     manifest: Path,
 ) -> None:
@@ -293,7 +243,7 @@ def write_embeddings(
         encoder: What ``fetch_encoder`` wrote; None for controls that need no files.
         store: ``resources/vectors/<key>``.
         device: As in the configuration.
-        budget: Most tokens of a padded batch.
+        budget: Most tokens of a padded batch; None fits the device.
         output: The Parquet file.
         manifest: Its manifest.
     """
@@ -303,39 +253,32 @@ def write_embeddings(
     items = [known[item_id] for pool in sorted(chosen["items"]) for item_id in chosen["items"][pool]]
     provenance = {
         "schema": 1,
-        "model": spec["model"],
-        "key": spec["key"],
-        "source": spec["source"],
-        "settings": spec["settings"],
+        **{name: spec[name] for name in ("model", "key", "source", "settings")},
         "vectors_version": VECTORS_VERSION,
         "subset": chosen["id"],
     }
     storage = spec["settings"]["storage"]
     if encoder is None:
-        width = 3 * int(spec["source"]["features"])
-        health = embed_ngrams(items, spec=spec, schema=schema_of(width, storage, provenance), output=output)
-        about: dict[str, Any] = {"width": width}
+        about: dict[str, Any] = {"width": 3 * int(spec["source"]["features"])}
+        schema = schema_of(about["width"], storage, provenance)
+        health = embed_ngrams(items, spec=spec, schema=schema, output=output)
     else:
-        folder = _checked_folder(encoder, spec)
         vectors = VectorStore(store, (address(item) for item in items))
-        health = fill_store(items, folder=folder, spec=spec, store=vectors, device=device, budget=budget)
+        health = fill_store(items, encoder=encoder, spec=spec, store=vectors, device=device, budget=budget)
         about = vectors.encoder
         write_vectors(_stored(items, vectors), schema=schema_of(about["width"], storage, provenance), output=output)
-    words = sum(len(item.words) for item in items)
-    write_json(
-        manifest,
-        {
-            **provenance,
-            "encoder": about,
-            "rows": words,
-            "sha256": sha256_file(output),
-            "bytes": output.stat().st_size,
-            "health": asdict(health),
-            "seconds": time.monotonic() - begun,
-            "peak_mib": _peak_mib(),
-        },
-    )
-    logger.info("%d words of %d items, %d computed now", words, len(items), health.items_embedded)
+    record = {
+        **provenance,
+        "encoder": about,
+        "rows": sum(len(item.words) for item in items),
+        "sha256": sha256_file(output),
+        "bytes": output.stat().st_size,
+        "health": asdict(health),
+        "seconds": time.monotonic() - begun,
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+    write_json(manifest, record)
+    logger.info("%d words of %d items, %d computed now", record["rows"], len(items), health.items_embedded)
 
 
 def _checked_folder(encoder: Path, spec: Mapping[str, Any]) -> Path:

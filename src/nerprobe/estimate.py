@@ -119,7 +119,7 @@ def measure(
     items: Sequence[Item],
     *,
     settings: Mapping[str, Any],
-    batch_tokens: int,
+    batch_tokens: int | None,
     seconds: float = 1.5,
 ) -> Measured:
     """Time an encoder for a while and take its fastest round, as other work on the machine only slows it down.
@@ -130,7 +130,7 @@ def measure(
         encoder: The encoder, warmed up.
         items: Texts to repeat.
         settings: ``prefix`` and ``pooling``.
-        batch_tokens: Most tokens of a padded batch.
+        batch_tokens: Most tokens of a padded batch; None fits the device.
         seconds: What all rounds together take, unless a single text takes longer.
     """
     import torch
@@ -174,7 +174,7 @@ def estimate(
     measured: Measured,
     encoder: FrozenEncoder,
     settings: Mapping[str, Any],
-    batch_tokens: int,
+    batch_tokens: int | None,
     fertility: float,
 ) -> Estimate:
     """Estimate what a task takes.
@@ -184,7 +184,7 @@ def estimate(
         measured: As from ``measure``.
         encoder: The encoder.
         settings: ``prefix`` and ``storage``.
-        batch_tokens: Most tokens of a padded batch.
+        batch_tokens: Most tokens of a padded batch; None fits the device.
         fertility: Sub-words a word, for tasks without texts to count them on.
     """
     if workload.sample:
@@ -193,7 +193,7 @@ def estimate(
     subwords = round(workload.words * fertility)
     around = encoder.template.size + len(encoder.tokenize([""], settings["prefix"])[0].ids)
     number = 4 if encoder.dtype == "float32" else 2
-    batch = ACTIVATIONS * batch_tokens * encoder.width * number
+    batch = ACTIVATIONS * (batch_tokens or encoder.batch_tokens) * encoder.width * number
     block = min(workload.items, BLOCK_ITEMS) * workload.words / max(1, workload.items) * encoder.width * 4
     on_device = encoder.device.type == "cuda"
     return Estimate(

@@ -17,7 +17,7 @@ from nerprobe.encoders import HUB_ID
 from nerprobe.errors import ArtefactError, TaskFileError, UnknownModelError
 from nerprobe.files import read_json, write_text
 from nerprobe.plan import make_plan, make_run
-from nerprobe.render import mentions, print_board, wide_console
+from nerprobe.render import mentions, print_board, rank_text, score, wide_console
 
 REGISTRY = PROJECT / "config" / "models.yaml"
 LOCK = PROJECT / "config" / "models.lock.yaml"
@@ -59,6 +59,38 @@ def show_boards(places: Sequence[Path]) -> None:
             raise ArtefactError("this is no board", where=str(file), todo="remove it and run snakemake again")
         print_board(board)
         print(f"\nPage: {file.with_suffix('.html').resolve()}\n")
+
+
+def compare_models(first: str, second: str, places: Sequence[Path]) -> None:
+    """Print the paired comparison of two models on each board that has both.
+
+    Raises:
+        UnknownModelError: If no board has scores of both.
+    """
+    told = 0
+    for file in board_files(places):
+        board = read_json(file)
+        rows = {row["model"]: row for row in board["rows"] if row["status"] == "ok"}
+        pair = next((pair for pair in board["pairs"] if {pair["first"], pair["second"]} == {first, second}), None)
+        if pair is None:
+            continue
+        told += 1
+        resamples = board["bootstrap"]["comparisons"]
+        print(f"{board['title']}, {board['run']}: {resamples:,} paired resamples of the test items")
+        for name in (pair["first"], pair["second"]):
+            print(f"  {name}: F1 {score(rows[name], 'f1')}, rank {rank_text(rows[name])}, tier {rows[name]['tier']}")
+        print(f"  difference {pair['difference']:.3f} [{pair['low']:.3f}, {pair['high']:.3f}]")
+        print(
+            f"  p {pair['p']:.4f} for this pair alone, {pair['p_bh']:.4f} adjusted over all pairs (Benjamini-Hochberg)"
+        )
+        separated = pair["p"] < 1 - board["bootstrap"]["level"]
+        verdict = (
+            "separated, if this is the only pair looked at" if separated else "not separated: the order may be chance"
+        )
+        print(f"  {verdict}")
+    if not told:
+        both = f"{first[:100]} and {second[:100]}"
+        raise UnknownModelError("no board has scores of both", where=both, todo="nerprobe show lists the boards")
 
 
 def list_models(name: str) -> None:
@@ -123,6 +155,7 @@ def files_of(model: str, root: Path) -> tuple[list[Path], list[Path]]:
         "heads/{}.json",
         "metrics/{}.json",
         "failures/{}.json",
+        "sweeps/{}.json",
     ):
         files += sorted(root.glob("results/*/*/" + pattern.format(model)))
     runs = sorted({path.parents[1] for path in files})

@@ -15,11 +15,16 @@ from nerprobe.errors import EncoderFolderError, NonFiniteError
 from nerprobe.frozen import FrozenEncoder, Tokens
 from nerprobe.log import logger
 from nerprobe.offsets import OffsetCheck
-from nerprobe.store import Counts, ItemStats, Vectors
+from nerprobe.store import ItemStats
+from nerprobe.vector_files import Counts, Vectors
 
 if TYPE_CHECKING:
     import torch
 
+FULL = 512
+"""Tokens from which a batch is large enough to be closed rather than padded further."""
+WASTE = 0.04
+"""Most padding of a batch that is large enough."""
 Bools = npt.NDArray[np.bool_]
 
 
@@ -120,14 +125,19 @@ def prepare(
 
 
 def batches(sequences: Sequence[Window], budget: int) -> list[list[Window]]:
-    """Group windows of similar length so that a padded batch holds at most ``budget`` tokens."""
-    ordered = sorted(sequences, key=lambda sequence: -len(sequence.ids))
+    """Group windows of similar length.
+
+    A padded batch holds at most ``budget`` tokens, and from ``FULL`` tokens on no more than ``WASTE`` padding.
+    """
     groups: list[list[Window]] = []
-    for sequence in ordered:
-        if groups and len(groups[-1][0].ids) * (len(groups[-1]) + 1) <= budget:
-            groups[-1].append(sequence)
-        else:
-            groups.append([sequence])
+    real = 0
+    for sequence in sorted(sequences, key=lambda sequence: -len(sequence.ids)):
+        padded = len(groups[-1][0].ids) * (len(groups[-1]) + 1) if groups else budget + 1
+        if padded > budget or (real >= FULL and real + len(sequence.ids) < (1 - WASTE) * padded):
+            groups.append([])
+            real = 0
+        groups[-1].append(sequence)
+        real += len(sequence.ids)
     return groups
 
 
@@ -153,8 +163,10 @@ def _forward(group: Sequence[Window], encoder: FrozenEncoder) -> torch.Tensor:
     return states.reshape(len(group) * longest, -1)
 
 
-def _pool_batch(group: Sequence[Window], encoder: FrozenEncoder, pooling: str) -> tuple[Ints, Vectors]:
-    """Return the rows of the block that a batch fills, and one vector for each.
+def _pool_batch(
+    group: Sequence[Window], encoder: FrozenEncoder, poolings: Sequence[str]
+) -> tuple[Ints, dict[str, Vectors]]:
+    """Return the rows of the block that a batch fills, and by pooling one vector for each.
 
     For ``mean`` these are sums; a word whose sub-words lie in several windows gets one from each.
     """
@@ -165,23 +177,27 @@ def _pool_batch(group: Sequence[Window], encoder: FrozenEncoder, pooling: str) -
     flat = np.concatenate([sequence.positions + index * longest for index, sequence in enumerate(group)])
     order = np.argsort(rows, kind="stable")
     unique, counts = np.unique(rows[order], return_counts=True)
+    stops = np.cumsum(counts)
     states = _forward(group, encoder)
     gathered = states[torch.from_numpy(flat[order]).to(encoder.device)].float()
-    pooled = torch.segment_reduce(
-        gathered,
-        "max" if pooling == "max" else "sum",
-        lengths=torch.from_numpy(counts).to(encoder.device),
-        axis=0,
-    )
-    return unique, pooled.cpu().numpy()
+    pooled = {}
+    for name in poolings:
+        if name in ("first", "last"):
+            picked = stops - counts if name == "first" else stops - 1
+            part = gathered[torch.from_numpy(picked).to(encoder.device)]
+        else:
+            lengths = torch.from_numpy(counts).to(encoder.device)
+            part = torch.segment_reduce(gathered, "max" if name == "max" else "sum", lengths=lengths, axis=0)
+        pooled[name] = part.cpu().numpy()
+    return unique, pooled
 
 
-def _run(group: list[Window], encoder: FrozenEncoder, pooling: str) -> list[tuple[Ints, Vectors]]:
+def _run(group: list[Window], encoder: FrozenEncoder, poolings: Sequence[str]) -> list[tuple[Ints, dict[str, Vectors]]]:
     """Run one batch; where the device has too little memory, in halves."""
     import torch
 
     try:
-        return [_pool_batch(group, encoder, pooling)]
+        return [_pool_batch(group, encoder, poolings)]
     except torch.OutOfMemoryError:
         if len(group) == 1:
             raise
@@ -189,11 +205,11 @@ def _run(group: list[Window], encoder: FrozenEncoder, pooling: str) -> list[tupl
     if encoder.device.type == "cuda":
         torch.cuda.empty_cache()
     half = len(group) // 2
-    return _run(group[:half], encoder, pooling) + _run(group[half:], encoder, pooling)
+    return _run(group[:half], encoder, poolings) + _run(group[half:], encoder, poolings)
 
 
 def word_vectors(
-    block: Prepared, encoder: FrozenEncoder, *, pooling: str, budget: int, work: Work | None = None
+    block: Prepared, encoder: FrozenEncoder, *, pooling: str, budget: int | None, work: Work | None = None
 ) -> Vectors:
     """Return the word vectors of a block, float32, shape (words, width).
 
@@ -203,7 +219,25 @@ def word_vectors(
         block: As from ``prepare``.
         encoder: The encoder.
         pooling: As given to ``prepare``.
-        budget: Most tokens of one padded batch.
+        budget: Most tokens of one padded batch; None fits the device.
+        work: Counted up, if given.
+
+    Raises:
+        NonFiniteError: If any vector holds NaN or infinity.
+    """
+    return pooled_vectors(block, encoder, poolings=(pooling,), budget=budget, work=work)[pooling]
+
+
+def pooled_vectors(
+    block: Prepared, encoder: FrozenEncoder, *, poolings: Sequence[str], budget: int | None, work: Work | None = None
+) -> dict[str, Vectors]:
+    """Return the word vectors of a block by pooling, all from one forward pass; else as ``word_vectors``.
+
+    Args:
+        block: As from ``prepare``, for ``mean`` if there are several poolings.
+        encoder: The encoder.
+        poolings: One or several of ``mean``, ``first``, ``last`` and ``max``.
+        budget: Most tokens of one padded batch; None fits the device.
         work: Counted up, if given.
 
     Raises:
@@ -211,18 +245,41 @@ def word_vectors(
     """
     import torch
 
-    maximum = pooling == "max"
-    vectors = np.full((len(block.n_subwords), encoder.width), -np.inf if maximum else 0.0, dtype=np.float32)
+    shape = (len(block.n_subwords), encoder.width)
+    found = {name: np.full(shape, -np.inf if name == "max" else 0.0, dtype=np.float32) for name in poolings}
+    seen = np.zeros(len(block.n_subwords), dtype=np.bool_)
     with torch.inference_mode():
-        for group in batches(block.sequences, budget):
+        for group in batches(block.sequences, budget or encoder.batch_tokens):
             if work is not None:
                 work.tokens += sum(len(sequence.ids) for sequence in group)
                 work.padded += len(group[0].ids) * len(group)
-            for rows, pooled in _run(group, encoder, pooling):
-                vectors[rows] = np.maximum(vectors[rows], pooled) if maximum else vectors[rows] + pooled
-    if pooling == "mean":
-        vectors /= np.maximum(block.n_subwords, 1)[:, None].astype(np.float32)
-    vectors[block.n_subwords == 0] = 0.0
+            for rows, pooled in _run(group, encoder, poolings):
+                for name, part in pooled.items():
+                    _add_part(found[name], rows, part, pooling=name, seen=seen)
+                seen[rows] = True
+    for name, vectors in found.items():
+        if name == "mean":
+            vectors /= np.maximum(block.n_subwords, 1)[:, None].astype(np.float32)
+        vectors[block.n_subwords == 0] = 0.0
+        _check_finite(vectors, encoder)
+    return found
+
+
+def _add_part(vectors: Vectors, rows: Ints, part: Vectors, *, pooling: str, seen: Bools) -> None:
+    """Bring what one batch gives into a block's vectors, in place.
+
+    The windows of one text are equally long, so batches keep their order: what comes first is read first.
+    """
+    if pooling == "first":
+        fresh = ~seen[rows]
+        vectors[rows[fresh]] = part[fresh]
+    elif pooling == "last":
+        vectors[rows] = part
+    else:
+        vectors[rows] = np.maximum(vectors[rows], part) if pooling == "max" else vectors[rows] + part
+
+
+def _check_finite(vectors: Vectors, encoder: FrozenEncoder) -> None:
     if not np.isfinite(vectors).all():
         bad = int((~np.isfinite(vectors).all(axis=1)).sum())
         raise NonFiniteError(
@@ -232,4 +289,3 @@ def word_vectors(
             got=f"{bad} of {len(vectors)} words in this block",
             todo="try embed.dtype: float32" if encoder.dtype != "float32" else "choose another encoder",
         )
-    return vectors

@@ -13,58 +13,15 @@ from safetensors.numpy import save
 from threadpoolctl import threadpool_limits
 
 from nerprobe.corpus import Item, load_items
-from nerprobe.errors import ArtefactError
 from nerprobe.files import atomic_path, read_json, sha256_file, write_bytes, write_json
 from nerprobe.log import logger, progress_bar
 from nerprobe.logistic import Floats, fit_logistic
 from nerprobe.lookup import Lookup
 from nerprobe.subset import load_subset
+from nerprobe.vector_files import read_vectors
 
 Prediction = tuple[list[str], Sequence[float] | Floats]
 """Tags and probabilities of all test words, item after item."""
-
-
-def read_vectors(path: Path, manifest: Mapping[str, Any], wanted: Sequence[Item]) -> dict[str, Floats]:
-    """Read word vectors, checking that they are the ones the manifest tells of.
-
-    Args:
-        path: The Parquet file.
-        manifest: What ``embed`` wrote beside it.
-        wanted: Items whose vectors are needed.
-
-    Returns:
-        Vectors by item id, float32, shape (words, width).
-
-    Raises:
-        ArtefactError: If the file is damaged, foreign, or lacks words.
-    """
-    again = f"remove it and run snakemake again: rm {path}"
-    if sha256_file(path) != manifest["sha256"]:
-        raise ArtefactError("this file differs from its manifest", where=str(path), todo=again)
-    opened = pq.ParquetFile(path)
-    width = opened.schema_arrow.field("vector").type.list_size
-    need = {item.item_id: len(item.words) for item in wanted}
-    found: dict[str, list[Floats]] = {item_id: [] for item_id in need}
-    for group in range(opened.num_row_groups):
-        table = opened.read_row_group(group, columns=["item_id", "vector"])
-        flat = table["vector"].combine_chunks().values.to_numpy(zero_copy_only=False)
-        vectors = flat.reshape(-1, width).astype(np.float32, copy=False)
-        names = np.asarray(table["item_id"].to_pylist())
-        cuts = np.flatnonzero(names[1:] != names[:-1]) + 1
-        for first, part in zip([0, *cuts], np.split(vectors, cuts), strict=True):
-            if names[first] in found:
-                found[names[first]].append(part)
-    joined = {item_id: np.concatenate(parts) for item_id, parts in found.items() if parts}
-    wrong = [item_id for item_id, count in need.items() if len(joined.get(item_id, ())) != count]
-    if wrong:
-        raise ArtefactError(
-            "vectors and words do not fit",
-            where=f"{path}: {wrong[0]}",
-            expected=f"{need[wrong[0]]} rows",
-            got=str(len(joined.get(wrong[0], ()))),
-            todo=again,
-        )
-    return joined
 
 
 def probe_vectors(

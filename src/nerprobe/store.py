@@ -15,16 +15,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from nerprobe.corpus import Item
 from nerprobe.files import canonical_json, write_bytes
 from nerprobe.log import logger
-
-Vectors = npt.NDArray[np.floating[Any]]
-Counts = npt.NDArray[np.int32]
+from nerprobe.vector_files import Counts, Vectors
 
 
 def address(item: Item) -> str:

@@ -10,7 +10,7 @@ from makers import run_nerprobe
 
 from nerprobe.errors import NerprobeError
 from nerprobe.leaderboard import write_board
-from nerprobe.manage import board_files, run_folders, show_boards
+from nerprobe.manage import board_files, compare_models, run_folders, show_boards
 
 HALF = {"t1": "O O O", "t2": "O O"}
 
@@ -64,3 +64,22 @@ def test_a_configuration_of_the_wrong_shape_ends_in_one_line(here: Path, text: s
     (here / "c.yaml").write_text(text)
     with pytest.raises(NerprobeError):
         run_folders(here / "c.yaml")
+
+
+def test_two_models_are_compared_on_the_same_items(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = run_folder(here)
+    put_metrics(folder, "half", HALF)
+    put_metrics(folder, "best")
+    write_board(folder, requested=["half", "best"], bootstrap=BOOTSTRAP)
+    compare_models("half", "best", [])
+    said = capsys.readouterr().out
+    assert "difference 0.333 [" in said  # 1 less 2/3, whichever is named first
+    assert said.index("best: F1 1.000") < said.index("half: F1 .667")
+
+
+def test_a_comparison_with_a_model_that_no_board_has_ends_in_one_line(here: Path) -> None:
+    folder = run_folder(here)
+    put_metrics(folder, "half", HALF)
+    write_board(folder, requested=["half"], bootstrap=BOOTSTRAP)
+    with pytest.raises(NerprobeError, match="no board has scores of both"):
+        compare_models("half", "best", [])

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import nerprobe.embed
+import nerprobe.vector_files
 from nerprobe.corpus import Item, corpus_table, join_words
 from nerprobe.embed import write_embeddings
 from nerprobe.errors import ArtefactError, EncoderFolderError, NerprobeError, NonFiniteError
@@ -414,7 +415,7 @@ class Stage:
 @pytest.fixture
 def job(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     monkeypatch.setattr(nerprobe.embed, "BLOCK_ITEMS", 4)
-    monkeypatch.setattr(nerprobe.embed, "GROUP_WORDS", 10)
+    monkeypatch.setattr(nerprobe.vector_files, "GROUP_WORDS", 10)
     return Stage(tmp_path, folder)
 
 

@@ -14,6 +14,7 @@ from safetensors.numpy import load_file
 from sklearn.linear_model import LogisticRegression
 
 import nerprobe.embed
+import nerprobe.vector_files
 from nerprobe.controls import CharNgrams
 from nerprobe.corpus import Item, corpus_table
 from nerprobe.embed import write_embeddings
@@ -40,7 +41,7 @@ NAMES = ("corpus", "subset", "vectors", "manifest", "predictions", "head", "fact
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     """Write a corpus, its subset and its vectors in several row groups."""
-    monkeypatch.setattr(nerprobe.embed, "GROUP_WORDS", 3)
+    monkeypatch.setattr(nerprobe.vector_files, "GROUP_WORDS", 3)
     made = {name: tmp_path / name for name in NAMES}
     pq.write_table(corpus_table(ITEMS, []), made["corpus"])
     write_json(made["subset"], {"id": "s", "seed": 1, "counts": {}, "items": SUBSET})

@@ -49,9 +49,8 @@ os.environ.update(
     ),
     PYTHONSAFEPATH="1",  # or a random.py in the working folder would be run in every job
     NERPROBE_TYPED_IN=str(BASE),
-    NERPROBE_EMBED="--device {device} --batch-tokens {batch_tokens}".format(
-        **PLAN.config["embed"]
-    ),
+    NERPROBE_EMBED=f"--device {PLAN.config['embed']['device']}"
+    f" --batch-tokens {PLAN.config['embed']['batch_tokens'] or 0}",
 )
 
 RUNS = {run.task.name: run for run in PLAN.runs.values()}
@@ -80,7 +79,15 @@ wildcard_constraints:
 # Modules that each cheap stage runs: editing one re-runs that stage. (embed has no fingerprint: there a
 # comment would cost GPU hours, so VECTORS_VERSION is bumped by hand instead, guarded by golden vectors.)
 MODULES = {
-    "probe": ("corpus", "logistic", "lookup", "probe", "spans", "subset"),
+    "probe": (
+        "corpus",
+        "logistic",
+        "lookup",
+        "probe",
+        "spans",
+        "subset",
+        "vector_files",
+    ),
     "score": ("score", "spans", "subset"),
     "leaderboard": ("bootstrap", "compare", "leaderboard", "render", "rows"),
 }
