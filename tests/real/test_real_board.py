@@ -18,6 +18,7 @@ MODELS = ("minilm-l6", "char-ngrams", "random-bert", "train-lookup")
 
 pytestmark = [
     pytest.mark.real,
+    pytest.mark.timeout(1200),
     pytest.mark.skipif(
         not (DATA / "profner").is_dir(), reason="the real ProfNER files are not at hand (NERPROBE_DATA_DIR)"
     ),
@@ -31,7 +32,7 @@ def run(tmp_path_factory) -> Path:
     command = [sys.executable, "-m", "snakemake", "-s", str(PROJECT / "Snakefile"), "--directory", str(folder)]
     command += ["--cores", "2", "--config", f"data_dir={DATA}", f"models=[{','.join(MODELS)}]"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=550, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=1100, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     [found] = folder.glob("results/profner/test100-train500-*")
     return found
