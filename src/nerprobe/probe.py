@@ -135,7 +135,7 @@ def write_probe(
             "model": spec["model"],
             "encoder": {**spec["encoder"], "measured": measured},
             "evaluation": evaluation,
-            "fit": fit,
+            **fit,
             "predictions_sha256": sha256_file(predictions),
         },
     )

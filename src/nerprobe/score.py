@@ -119,7 +119,7 @@ def write_metrics(*, run: str, predictions: Path, facts: Path, subset: Path, cor
     evaluation = about["evaluation"]
     rows = _tags_by_item(predictions, chosen["items"][evaluation["test_pool"]])
     dataset = {name: corpus[name] for name in ("source", "repo", "revision", "sha256")}
-    fit = {name: about["fit"][name] for name in ("C", "max_iter", "tol", "iterations", "converged")}
+    fit = {name: about[name] for name in ("C", "max_iter", "tol", "iterations", "converged")}
     versions = {name: importlib.metadata.version(name) for name in PACKAGES}
     write_json(
         output,
@@ -140,7 +140,7 @@ def write_metrics(*, run: str, predictions: Path, facts: Path, subset: Path, cor
                     **evaluate(rows, corpus["types"]),
                 }
             ],
-            "probe": {"kind": about["fit"]["kind"], **fit},
+            "probe": {"kind": about["kind"], **fit},
             "versions": {**versions, "python": platform.python_version()},
         },
     )

@@ -88,22 +88,22 @@ def test_predictions_are_those_of_scikit_learn_on_the_chosen_items(files: dict[s
 
 def test_settings_and_convergence_are_recorded(files: dict[str, Path]) -> None:
     facts = probe(files)
-    assert {name: facts["fit"][name] for name in FIT} == FIT
-    assert facts["fit"]["converged"] is True
-    assert facts["fit"]["iterations"] > 0
-    assert facts["fit"]["classes"] == [f"B-{P}", f"B-{S}", f"I-{P}", "O"]
+    assert {name: facts[name] for name in FIT} == FIT
+    assert facts["converged"] is True
+    assert facts["iterations"] > 0
+    assert facts["classes"] == [f"B-{P}", f"B-{S}", f"I-{P}", "O"]
     assert facts["predictions_sha256"] == sha256_file(files["predictions"])
 
 
 def test_a_fit_that_is_cut_short_is_recorded_as_such(files: dict[str, Path]) -> None:
-    assert probe(files, max_iter=1)["fit"]["converged"] is False
+    assert probe(files, max_iter=1)["converged"] is False
 
 
 def test_the_head_is_arrays_and_gives_the_predictions_again(files: dict[str, Path]) -> None:
     facts = probe(files)
     head = load_file(files["head"])
     scores = CharNgrams(SOURCE).vectors(chosen("test"))[0] @ head["weights"].T + head["bias"]
-    tags = [facts["fit"]["classes"][index] for index in scores.argmax(axis=1)]
+    tags = [facts["classes"][index] for index in scores.argmax(axis=1)]
     assert tags == pq.read_table(files["predictions"])["predicted"].to_pylist()
 
 
@@ -115,7 +115,7 @@ def test_the_lookup_baseline_needs_no_vectors(files: dict[str, Path]) -> None:
     )
     table = pq.read_table(files["predictions"])
     assert table["predicted"].to_pylist() == ["O", "O", f"B-{P}", "O", f"B-{S}"]
-    assert json.loads(files["facts"].read_text())["fit"]["kind"] == "train-lookup"
+    assert json.loads(files["facts"].read_text())["kind"] == "train-lookup"
 
 
 def test_running_twice_gives_identical_files(files: dict[str, Path]) -> None:

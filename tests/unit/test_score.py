@@ -156,7 +156,7 @@ def stage_files(folder: Path, order: list[str]) -> dict[str, Path]:
             "model": "m",
             "encoder": {"key": "k"},
             "evaluation": evaluation,
-            "fit": fit,
+            **fit,
             "predictions_sha256": sha256_file(files["predictions"]),
         },
     )

@@ -137,8 +137,7 @@ def test_long_items_are_windowed_and_no_word_is_lost(board: Path) -> None:
 
 def test_heads_are_safetensors_and_json(board: Path) -> None:
     for model in MODELS:
-        facts = read(board / "heads" / f"{model}.json")
-        fit = facts["fit"]
+        fit = read(board / "heads" / f"{model}.json")
         assert {"classes", "C", "tol", "iterations", "converged"} <= set(fit)
         with safe_open(str(board / "heads" / f"{model}.safetensors"), framework="np") as head:
             shapes = {name: head.get_tensor(name).shape for name in head.keys()}  # noqa: SIM118

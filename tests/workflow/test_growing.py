@@ -144,7 +144,7 @@ def test_other_penalty_is_another_run_that_embeds_nothing(place: Place, board: P
     assert read(manifest)["sha256"] == read(known)["sha256"]
     assert ("fetch_encoder", "alpha") not in ran.jobs
     assert {("probe", "alpha"), ("score", "alpha"), ("leaderboard", "")} <= set(ran.jobs)
-    assert read(other / "heads" / "alpha.json")["fit"]["C"] == 0.5
+    assert read(other / "heads" / "alpha.json")["C"] == 0.5
     assert read(board / "heads" / "alpha.json") == before
     assert read(other / "subset.json") == read(board / "subset.json")
 
