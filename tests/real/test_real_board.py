@@ -47,8 +47,8 @@ def scored(run, request):
 
 
 def test_the_board_names_all_four_and_no_other(run):
-    assert sorted(row["model"] for row in rows_of(run / "leaderboard.csv")) == sorted(MODELS)
-    assert {row["status"] for row in rows_of(run / "leaderboard.csv")} == {"ok"}
+    assert sorted(row["model"] for row in rows_of(run)) == sorted(MODELS)
+    assert {row["status"] for row in rows_of(run)} == {"ok"}
 
 
 def test_the_gold_is_the_card_s_for_every_model(scored):
@@ -90,7 +90,7 @@ def test_counts_equal_seqeval_in_its_default_mode(scored):
 
 def test_intervals_equal_a_plain_bootstrap_loop(run, scored):
     model, _, items = scored
-    [row] = [row for row in rows_of(run / "leaderboard.csv") if row["model"] == model]
+    [row] = [row for row in rows_of(run) if row["model"] == model]
     bounds = plain_intervals([plain_counts(*item) for item in items], seed=20261006, resamples=1000, level=0.95)
     for name, (low, high) in bounds.items():
         assert float(row[f"{name}_ci_low"]) == pytest.approx(low, abs=1e-12)
@@ -98,7 +98,7 @@ def test_intervals_equal_a_plain_bootstrap_loop(run, scored):
 
 
 def test_a_word_list_stands_above_the_small_encoder_and_the_board_lets_people_see_it(run):
-    rows = {row["model"]: row for row in rows_of(run / "leaderboard.csv")}
+    rows = {row["model"]: row for row in rows_of(run)}
     assert 0.54 < float(rows["train-lookup"]["f1"]) < 0.56
     assert float(rows["train-lookup"]["f1"]) > float(rows["minilm-l6"]["f1"]) > float(rows["random-bert"]["f1"])
     assert rows["train-lookup"]["kind"] == "baseline"
