@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nerprobe.errors import ArtefactError, CorpusFileError, CorpusFormatError, HashMismatchError
@@ -18,6 +19,8 @@ from nerprobe.readers import RawItem, TagRule, read_columns, read_rows
 from nerprobe.sample import generate
 from nerprobe.spans import count_types
 
+ROWS = 2048
+"""Items of one row group of ``corpus.parquet``."""
 COLUMNS = ("item_id", "pool", "text", "words", "starts", "ends", "tags")
 """Columns of every ``corpus.parquet``; metadata fields follow."""
 
@@ -218,8 +221,12 @@ def corpus_table(items: Sequence[Item], metadata: Sequence[str]) -> pa.Table:
     return pa.table(columns)
 
 
-def load_items(path: Path) -> dict[str, Item]:
+def load_items(path: Path, wanted: Iterable[str] | None = None) -> dict[str, Item]:
     """Read ``corpus.parquet`` back.
+
+    Args:
+        path: The file.
+        wanted: Ids of the items to read; all of them if None.
 
     Returns:
         Items by id, in file order.
@@ -228,8 +235,12 @@ def load_items(path: Path) -> dict[str, Item]:
         ArtefactError: If the file is damaged.
     """
     try:
-        table = pq.read_table(path)
-        rows = table.to_pylist()
+        keep = None if wanted is None else pa.array(wanted, pa.string())
+        rows = []
+        # In batches, so that a few items of a large corpus take little memory.
+        for batch in pq.ParquetFile(path).iter_batches(batch_size=ROWS):
+            part = batch if keep is None else batch.filter(pc.is_in(batch.column("item_id"), value_set=keep))
+            rows += part.to_pylist()
     except (pa.ArrowException, OSError) as error:
         raise ArtefactError(
             "this corpus file is damaged", where=str(path), got=str(error)[:200], todo=f"remove it: rm {path}"
@@ -254,7 +265,7 @@ def write_corpus(spec: Mapping[str, Any], *, table_path: Path, info_path: Path) 
     items, hashes = read_items(spec)
     table = corpus_table(items, spec["format"].get("metadata", []))
     with atomic_path(table_path) as temporary:
-        pq.write_table(table, temporary, compression="zstd")
+        pq.write_table(table, temporary, compression="zstd", row_group_size=ROWS)
     source = spec["source"]
     by_pool = {pool: [item.tags for item in items if item.pool == pool] for pool in spec["pools"]}
     info = {

@@ -249,8 +249,9 @@ def write_embeddings(
     """
     begun = time.monotonic()
     chosen = load_subset(subset)
-    known = load_items(corpus)
-    items = [known[item_id] for pool in sorted(chosen["items"]) for item_id in chosen["items"][pool]]
+    order = [item_id for pool in sorted(chosen["items"]) for item_id in chosen["items"][pool]]
+    known = load_items(corpus, order)
+    items = [known[item_id] for item_id in order]
     provenance = {
         "schema": 1,
         **{name: spec[name] for name in ("model", "key", "source", "settings")},

@@ -114,7 +114,8 @@ def write_probe(
         threads: Threads of the linear algebra.
     """
     evaluation = spec["evaluation"]
-    known, chosen = load_items(corpus), load_subset(subset)["items"]
+    chosen = load_subset(subset)["items"]
+    known = load_items(corpus, [item_id for pool in chosen.values() for item_id in pool])
     train = [known[item_id] for item_id in chosen[evaluation["train_pool"]]]
     test = [known[item_id] for item_id in chosen[evaluation["test_pool"]]]
     about = read_json(manifest) if manifest is not None else None

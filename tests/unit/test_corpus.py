@@ -330,3 +330,12 @@ def test_the_command_writes_both_files_and_says_nothing(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert sorted(path.name for path in out.iterdir()) == ["c.json", "c.parquet"]
     assert "4 items" in (tmp_path / "corpus.log").read_text()
+
+
+def test_a_few_items_are_read_alone_and_in_file_order(tmp_path: Path) -> None:
+    files = {"test": b"a 1 0 1 O\nb 2 0 1 O\nc 3 0 1 O\n", "train": b"d 4 0 1 O\n"}
+    write_corpus(corpus_spec(tmp_path / "in", files), table_path=tmp_path / "c.parquet", info_path=tmp_path / "c.json")
+    whole = load_items(tmp_path / "c.parquet")
+    some = load_items(tmp_path / "c.parquet", ["tiny-4", "tiny-1", "tiny-99"])
+    assert list(some) == ["tiny-1", "tiny-4"]
+    assert some == {name: whole[name] for name in some}
