@@ -116,7 +116,8 @@ def corpus(items: int | None) -> tuple[list[Any], str, str]:
     config = {"data_dir": str(data) if real else None, "subset": subset, "probe": {}}
     run = make_run(task, config, base=Path.cwd())
     known = {item.item_id: item for item in read_items(run.corpus)[0]}
-    chosen = select(known, spec=run.subset, types=list(task.types))["items"]
+    pools = {pool: [name for name, item in known.items() if item.pool == pool] for pool in task.pools}
+    chosen = select(pools, spec=run.subset)
     found = [known[name] for pool in sorted(chosen) for name in chosen[pool]]
     return found[:items], task.evaluations[0]["train_pool"], "real tweets" if real else "generated tweets"
 

@@ -71,7 +71,8 @@ def nerprobe(job: dict[str, Any]) -> Tool:
     """The embed stage without loading: tokens, offsets check, alignment, forward, pooling, store, Parquet file."""
     from nerprobe import embed
     from nerprobe.frozen import FrozenEncoder
-    from nerprobe.store import VectorStore, address
+    from nerprobe.store import VectorStore
+    from nerprobe.vector_files import schema_of, write_vectors
 
     items, encoder = job["items"], FrozenEncoder(Path(job["folder"]), dtype=job["dtype"], device="cpu")
     place = Path(job["work"]) / f"nerprobe-{job['dtype']}"
@@ -82,12 +83,12 @@ def nerprobe(job: dict[str, Any]) -> Tool:
         return place
 
     def work(folder: Path) -> None:
-        store = VectorStore(folder / "store", [address(item) for item in items])
-        embed._compute(items, encoder=encoder, store=store, **how)  # fill_store would load the encoder every time
-        embed.health_of(items, store)
-        rows = ((item, *store.read(address(item))) for item in items)
-        schema = embed.schema_of(encoder.width, "float32", {})
-        embed.write_vectors(rows, schema=schema, output=folder / "vectors.parquet")
+        store = VectorStore(folder / "store")
+        # fill_store would load the encoder every time
+        embed.compute(lambda: items, total=len(items), encoder=encoder, store=store, **how)
+        schema = schema_of(encoder.width, "float32", {})
+        rows = embed.stored(lambda: items, store, embed.Health())
+        write_vectors(rows, schema=schema, output=folder / "vectors.parquet")
 
     about = f"batches of at most {job['batch_tokens'] or encoder.batch_tokens} tokens, sorted by length"
     return Tool(encoder.model, work, about, fresh, {"f1": lambda: f1(job, place / "vectors.parquet")})

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from nerprobe.corpus import Item, load_items
+from nerprobe.corpus import Item, stored_items
 from nerprobe.errors import ArtefactError, NonFiniteError
 from nerprobe.files import canonical_json, read_json, sha256_file, write_json, write_text
 from nerprobe.log import logger, progress_bar
+from nerprobe.readers import Seen
 from nerprobe.store import VectorStore, address
 from nerprobe.subset import load_subset
 from nerprobe.vector_files import Counts, Vectors, schema_of, write_vectors
@@ -56,53 +59,50 @@ class Health:
     padding: float = 0.0
 
 
-def blocks_of(items: Sequence[Item], size: int) -> Iterator[list[Item]]:
+Items = Callable[[], Iterable[Item]]
+"""Gives the items anew, in one and the same order: they are gone through several times and never all held."""
+
+
+def blocks_of(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     """Give the items in blocks, each text and segmentation once."""
-    seen: set[str] = set()
-    block: list[Item] = []
-    for item in items:
-        name = address(item)
-        if name in seen:
-            continue
-        seen.add(name)
-        block.append(item)
-        if len(block) == size:
-            yield block
-            block = []
-    if block:
+    seen = Seen()
+    once = (item for item in items if not seen.again(address(item)))
+    while block := list(islice(once, size)):
         yield block
 
 
-def _stored(items: Sequence[Item], store: VectorStore) -> Iterator[tuple[Item, Vectors, Counts]]:
-    for item in items:
-        yield item, *store.read(address(item))
+def _lacking(items: Items, store: VectorStore) -> Iterator[Item]:
+    return (item for item in items() if address(item) not in store)
 
 
 def fill_store(
-    items: Sequence[Item],
+    items: Items,
     *,
     encoder: Path,
     spec: Mapping[str, Any],
     store: VectorStore,
     device: str,
     budget: int | None,
-) -> Health:
+) -> tuple[int, float]:
     """Compute what the store lacks of some items; where it lacks nothing, the encoder is not even loaded.
 
     Args:
-        items: What is wanted, in the order of the file.
+        items: What is wanted.
         encoder: What ``fetch_encoder`` wrote.
         spec: ``settings`` and ``source`` of the encoder.
         store: Where finished blocks are kept.
         device: As in the configuration.
         budget: Most tokens of a padded batch; None fits the device.
 
+    Returns:
+        How many items were computed, and the share of padding in their batches.
+
     Raises:
         EncoderFolderError, AlignmentError, NonFiniteError: If this encoder cannot be used.
     """
-    lacking = [item for item in items if address(item) not in store]
+    lacking = sum(map(len, blocks_of(_lacking(items, store), BLOCK_ITEMS)))
     if not lacking:
-        return health_of(items, store)
+        return 0, 0.0
     from nerprobe.frozen import FrozenEncoder
 
     settings = spec["settings"]
@@ -115,8 +115,9 @@ def fill_store(
     }
     fallback = store.folder / "float32-fallback"
     network = FrozenEncoder(folder, dtype="float32" if fallback.exists() else settings["dtype"], **load)
+    how: dict[str, Any] = {"settings": settings, "store": store, "budget": budget}
     try:
-        padding = _compute(lacking, encoder=network, settings=settings, store=store, budget=budget)
+        return lacking, compute(items, total=lacking, encoder=network, **how)
     except NonFiniteError as error:
         if network.dtype == "float32":
             raise
@@ -124,42 +125,29 @@ def fill_store(
         logger.warning("%s; computing all of it again in float32", error)
         store.clear()
         write_text(fallback, f"{error}\n")
-        network = FrozenEncoder(folder, dtype="float32", **load)
-        lacking = list(items)
-        padding = _compute(lacking, encoder=network, settings=settings, store=store, budget=budget)
-    health = health_of(items, store)
-    health.items_embedded, health.padding = len({address(item) for item in lacking}), padding
-    return health
+    network = FrozenEncoder(folder, dtype="float32", **load)
+    lacking = sum(map(len, blocks_of(items(), BLOCK_ITEMS)))
+    return lacking, compute(items, total=lacking, encoder=network, **how)
 
 
-def health_of(items: Sequence[Item], store: VectorStore) -> Health:
-    """Sum up what the store keeps of some items."""
-    stats = [store.stats(address(item)) for item in items]
-    health = Health(
-        words=sum(own.words for own in stats),
-        subwords=sum(own.subwords for own in stats),
-        items_windowed=sum(own.windows > 1 for own in stats),
-        offset_mismatches=sum(own.mismatched for own in stats),
-    )
-    covered = 0
-    for item in items:
-        counts = store.read(address(item))[1]
-        covered += int(counts.sum())
-        health.words_without_subwords += int((counts == 0).sum())
-    health.fertility = covered / max(1, health.words - health.words_without_subwords)
-    health.unknown_rate = sum(own.unknown for own in stats) / max(1, health.subwords)
-    return health
-
-
-def _compute(
-    items: Sequence[Item],
+def compute(
+    items: Items,
     *,
+    total: int,
     encoder: FrozenEncoder,
     settings: Mapping[str, Any],
     store: VectorStore,
     budget: int | None,
 ) -> float:
-    """Compute items block by block; the next block is tokenised while this one is computed.
+    """Compute what the store lacks block by block; the next block is tokenised while this one is computed.
+
+    Args:
+        items: What is wanted.
+        total: How many of them the store lacks.
+        encoder: The encoder.
+        settings: ``prefix``, ``pooling`` and ``storage``.
+        store: Where finished blocks are kept.
+        budget: Most tokens of a padded batch; None fits the device.
 
     Returns:
         The share of padding in the batches.
@@ -169,11 +157,13 @@ def _compute(
 
     work = Work()
     how = {"prefix": settings["prefix"], "pooling": settings["pooling"], "check": OffsetCheck(encoder.tokenizer)}
-    blocks = list(blocks_of(items, BLOCK_ITEMS))
-    with ThreadPoolExecutor(max_workers=1) as ahead, progress_bar("embed", sum(map(len, blocks))) as bar:
-        pending = ahead.submit(prepare, blocks[0], encoder, **how)
-        for block, following in zip(blocks, [*blocks[1:], None], strict=True):
+    blocks = blocks_of(_lacking(items, store), BLOCK_ITEMS)
+    with ThreadPoolExecutor(max_workers=1) as ahead, progress_bar("embed", total) as bar:
+        block = next(blocks, None)
+        pending = ahead.submit(prepare, block or [], encoder, **how)
+        while block is not None:
             prepared = pending.result()
+            following = next(blocks, None)
             if following is not None:
                 pending = ahead.submit(prepare, following, encoder, **how)
             vectors = word_vectors(prepared, encoder, pooling=settings["pooling"], budget=budget, work=work)
@@ -185,7 +175,26 @@ def _compute(
                 n_subwords=prepared.n_subwords,
             )
             bar.advance(len(block))
+            block = following
     return 1 - work.tokens / work.padded if work.padded else 0.0
+
+
+def stored(items: Items, store: VectorStore, health: Health) -> Iterator[tuple[Item, Vectors, Counts]]:
+    """Give the vectors of items that the store has, and sum up how the tokenizer coped with them."""
+    covered = unknown = 0
+    for item in items():
+        vectors, counts = store.read(address(item))
+        own = store.stats(address(item))
+        health.words += own.words
+        health.subwords += own.subwords
+        health.items_windowed += own.windows > 1
+        health.offset_mismatches += own.mismatched
+        health.words_without_subwords += int((counts == 0).sum())
+        covered += int(counts.sum())
+        unknown += own.unknown
+        yield item, vectors, counts
+    health.fertility = covered / max(1, health.words - health.words_without_subwords)
+    health.unknown_rate = unknown / max(1, health.subwords)
 
 
 def _narrow(vectors: Vectors) -> Vectors:
@@ -203,19 +212,21 @@ def _narrow(vectors: Vectors) -> Vectors:
     return narrow
 
 
-def embed_ngrams(items: Sequence[Item], *, spec: Mapping[str, Any], schema: pa.Schema, output: Path) -> Health:
+def embed_ngrams(items: Items, *, spec: Mapping[str, Any], schema: pa.Schema, output: Path) -> Health:
     """Write the vectors of the control ``char-ngrams``."""
     from nerprobe.controls import CharNgrams
 
     control = CharNgrams(spec["source"])
-    health = Health(items_embedded=len(items))
+    health = Health()
 
     def rows() -> Iterator[tuple[Item, Vectors, Counts]]:
-        for block in (items[first : first + BLOCK_ITEMS] for first in range(0, len(items), BLOCK_ITEMS)):
+        left = iter(items())
+        while block := list(islice(left, BLOCK_ITEMS)):
             vectors, counts = control.vectors(block)
             stops = np.cumsum([len(item.words) for item in block])[:-1]
             health.words += len(counts)
             health.words_without_subwords += int((counts == 0).sum())
+            health.items_embedded += len(block)
             yield from zip(block, np.split(vectors, stops), np.split(counts, stops), strict=True)
 
     write_vectors(rows(), schema=schema, output=output)
@@ -249,9 +260,9 @@ def write_embeddings(
     """
     begun = time.monotonic()
     chosen = load_subset(subset)
-    order = [item_id for pool in sorted(chosen["items"]) for item_id in chosen["items"][pool]]
-    known = load_items(corpus, order)
-    items = [known[item_id] for item_id in order]
+    wanted = pa.array((item_id for pool in sorted(chosen["items"]) for item_id in chosen["items"][pool]), pa.string())
+    items = partial(stored_items, corpus, wanted)
+    del chosen["items"]
     provenance = {
         "schema": 1,
         **{name: spec[name] for name in ("model", "key", "source", "settings")},
@@ -264,14 +275,18 @@ def write_embeddings(
         schema = schema_of(about["width"], storage, provenance)
         health = embed_ngrams(items, spec=spec, schema=schema, output=output)
     else:
-        vectors = VectorStore(store, (address(item) for item in items))
-        health = fill_store(items, encoder=encoder, spec=spec, store=vectors, device=device, budget=budget)
+        vectors = VectorStore(store)
+        health = Health()
+        health.items_embedded, health.padding = fill_store(
+            items, encoder=encoder, spec=spec, store=vectors, device=device, budget=budget
+        )
         about = vectors.encoder
-        write_vectors(_stored(items, vectors), schema=schema_of(about["width"], storage, provenance), output=output)
+        schema = schema_of(about["width"], storage, provenance)
+        write_vectors(stored(items, vectors, health), schema=schema, output=output)
     record = {
         **provenance,
         "encoder": about,
-        "rows": sum(len(item.words) for item in items),
+        "rows": health.words,
         "sha256": sha256_file(output),
         "bytes": output.stat().st_size,
         "health": asdict(health),
@@ -279,7 +294,7 @@ def write_embeddings(
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
     write_json(manifest, record)
-    logger.info("%d words of %d items, %d computed now", record["rows"], len(items), health.items_embedded)
+    logger.info("%d words of %d items, %d computed now", record["rows"], len(wanted), health.items_embedded)
 
 
 def _checked_folder(encoder: Path, spec: Mapping[str, Any]) -> Path:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from nerprobe.corpus import Item, load_items
 from nerprobe.embed import BLOCK_ITEMS
 from nerprobe.plan import Run
-from nerprobe.subset import select
+from nerprobe.subset import count_chosen, ids_by_pool, select
 
 if TYPE_CHECKING:
     from nerprobe.frozen import FrozenEncoder
@@ -59,16 +59,15 @@ def workload_of(run: Run, *, base: Path) -> Workload | None:
     """
     corpus = base / run.folder / "corpus.parquet"
     if corpus.is_file():
-        known = load_items(corpus)
-        chosen = select(known, spec=run.subset, types=[])["items"]
-        items = [known[name] for pool in sorted(chosen) for name in chosen[pool]]
-        step = max(1, len(items) // MEASURED_TEXTS)
+        chosen = select(ids_by_pool(corpus), spec=run.subset)
+        ids = [item_id for pool in sorted(chosen) for item_id in chosen[pool]]
+        known = load_items(corpus, ids[:: max(1, len(ids) // MEASURED_TEXTS)][:MEASURED_TEXTS])
         return Workload(
             task=run.task.name,
-            items=len(items),
-            words=sum(len(item.words) for item in items),
+            items=len(ids),
+            words=sum(counts["words"] for counts in count_chosen(corpus, chosen, run.task.types).values()),
             basis="counted in corpus.parquet",
-            sample=tuple(items[::step][:MEASURED_TEXTS]),
+            sample=tuple(known.values()),
         )
     sizes = {name: run.task.pools[name].items if size == "all" else size for name, size in run.subset["sizes"].items()}
     if None in sizes.values():

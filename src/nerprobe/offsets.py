@@ -121,8 +121,9 @@ class OffsetCheck:
             pairs.update(zip(own.ids[own.prefix :].tolist(), map(text.__getitem__, spans), strict=True))
         if len(self._judged) > _MOST_REMEMBERED:
             self._judged.clear()
-        for pair in pairs.keys() - self._judged.keys():
-            self._judged[pair] = self._is_right(*pair)
+        for pair in pairs:  # a difference of key sets would go through all that was judged so far
+            if pair not in self._judged:
+                self._judged[pair] = self._is_right(*pair)
         wrong = [pair for pair in pairs if self._judged[pair] is False]
         example = ""
         if wrong:

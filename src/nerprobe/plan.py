@@ -174,12 +174,12 @@ def _check_size(task: Task, pool: Pool, size: int | str, source: Mapping[str, An
         return
     stated = pool.items
     if source["kind"] == "path":
-        from nerprobe.readers import TagRule, read_columns, read_rows
+        from nerprobe.readers import TagRule, file_lines, read_file
 
-        reader = read_columns if task.format["kind"] == "columns" else read_rows
         rule = TagRule(types=task.types, ignored_types=task.ignored_types)
         path = Path(source["folder"]) / pool.file
-        stated = len(reader(path.read_bytes(), where=str(path), layout=task.format, tag_rule=rule))
+        how: dict[str, Any] = {"where": str(path), "layout": task.format, "tag_rule": rule}
+        stated = sum(1 for _ in read_file(file_lines(path), path=path, gather=True, **how))
     if int(size) > stated:
         raise SubsetSizeError(
             f"pool {pool.name} has fewer items than asked for",

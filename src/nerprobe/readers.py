@@ -1,12 +1,16 @@
-"""Readers of corpus files: columns (IOB2/CoNLL), JSON Lines and Parquet, each giving the same raw items."""
+"""Readers of corpus files: columns (IOB2/CoNLL), JSON Lines and Parquet, each giving the same raw items.
+
+They give item after item, so that memory does not grow with the file.
+"""
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, BinaryIO
 
 from nerprobe.config import closest
 from nerprobe.errors import CorpusFileError, CorpusFormatError
@@ -70,51 +74,89 @@ class TagRule:
         return kept
 
 
-def decode(data: bytes, where: str) -> str:
-    """Return the text of a UTF-8 file.
+class ScatteredItem(Exception):  # noqa: N818 - not a fault: the file is then read in another way
+    """The lines of an item do not follow each other."""
+
+
+class Seen:
+    """Names met before, in 8 bytes each: two of a million names meet with a chance of 3e-8."""
+
+    def __init__(self) -> None:
+        self._digests: set[bytes] = set()
+
+    def again(self, name: str) -> bool:
+        """Say whether a name was met before, and remember it."""
+        before = len(self._digests)
+        self._digests.add(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest())
+        return len(self._digests) == before
+
+
+def file_lines(path: Path) -> Iterator[bytes]:
+    """Give the lines of a file, which end at LF only."""
+    with path.open("rb") as opened:
+        yield from opened
+
+
+def decoded(lines: Iterable[bytes], where: str) -> Iterator[tuple[int, str]]:
+    """Give the lines of a UTF-8 file, numbered from 1, without their LF.
 
     Raises:
-        CorpusFileError: If it is empty.
+        CorpusFileError: If it holds nothing.
         CorpusFormatError: If it is not UTF-8, with the line.
     """
-    if not data.strip():
+    blank: list[tuple[int, str]] | None = []  # lines before the first that holds something
+    for number, line in enumerate(lines, start=1):
+        try:
+            text = line.decode("utf-8").removesuffix("\n")
+        except UnicodeDecodeError as error:
+            raise CorpusFormatError(
+                "wrong encoding",
+                where=f"{where}:{number}",
+                expected="UTF-8",
+                got=f"byte 0x{line[error.start]:02x}",
+                todo="convert the file, for example: iconv -f latin1 -t utf-8",
+            ) from error
+        # A byte order mark belongs to the file, not to its first word (unless it is that word by itself).
+        if number == 1 and text.startswith("\ufeff") and text[1:2] not in (" ", "\t"):
+            text = text[1:]
+        if blank is not None:
+            blank.append((number, text))
+            if not text.strip():
+                continue
+            yield from blank
+            blank = None
+        else:
+            yield number, text
+    if blank is not None:
         raise CorpusFileError("this corpus file is empty", where=where, expected="at least one item")
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise CorpusFormatError(
-            "wrong encoding",
-            where=f"{where}:{line}",
-            expected="UTF-8",
-            got=f"byte 0x{data[error.start]:02x}",
-            todo="convert the file, for example: iconv -f latin1 -t utf-8",
-        ) from error
-    # A byte order mark belongs to the file, not to its first word (unless it is that word by itself).
-    return text[1:] if text.startswith("\ufeff") and text[1:2] not in (" ", "\t") else text
 
 
-def read_columns(data: bytes, *, where: str, layout: Mapping[str, Any], tag_rule: TagRule) -> list[RawItem]:
+def read_columns(
+    lines: Iterable[bytes], *, where: str, layout: Mapping[str, Any], tag_rule: TagRule, gather: bool = False
+) -> Iterator[RawItem]:
     """Read a file of one word a line.
 
     Lines end at LF only. With an ``item`` column, items are grouped by it and blank lines mean nothing;
     without one, blank lines end items, which are numbered from 1.
 
     Args:
-        data: The file's bytes.
+        lines: The file's lines.
         where: The file's name, for errors.
         layout: ``columns`` and ``separator`` of the task file's ``format``.
         tag_rule: Allowed tags.
+        gather: Hold all items until the end, so that one may lie in several places of the file.
 
     Raises:
         CorpusFileError: If the file holds nothing.
         CorpusFormatError: On a broken line, with file and line.
+        ScatteredItem: If an item goes on after another one, without ``gather``.
     """
     columns: list[str] = layout["columns"]
     items: dict[str, RawItem] = {}
+    seen = Seen()
     segment = 0
     blank = True
-    for number, line in enumerate(decode(data, where).split("\n"), start=1):
+    for number, line in decoded(lines, where):
         if line == "":
             blank = True
             continue
@@ -127,13 +169,23 @@ def read_columns(data: bytes, *, where: str, layout: Mapping[str, Any], tag_rule
         segment += blank
         blank = False
         name = cells.get("item", str(segment))
-        item = items.setdefault(name, RawItem(name=name, line=number))
-        tag_rule.check(cells["tag"], place)
-        if "start" in cells and "end" in cells:
-            _append_offsets(item, cells, place)
-        item.words.append(cells["word"])
-        item.tags.append(cells["tag"])
-    return list(items.values())
+        if name not in items:
+            if not gather:
+                yield from items.values()
+                items.clear()
+                if seen.again(name):
+                    raise ScatteredItem(place)
+            items[name] = RawItem(name=name, line=number)
+        _append_word(items[name], cells, tag_rule, place)
+    yield from items.values()
+
+
+def _append_word(item: RawItem, cells: Mapping[str, str], tag_rule: TagRule, place: str) -> None:
+    tag_rule.check(cells["tag"], place)
+    if "start" in cells and "end" in cells:
+        _append_offsets(item, cells, place)
+    item.words.append(cells["word"])
+    item.tags.append(cells["tag"])
 
 
 def _split(line: str, columns: Sequence[str], separator: str, place: str) -> list[str]:
@@ -185,19 +237,32 @@ def _append_offsets(item: RawItem, cells: Mapping[str, str], place: str) -> None
     item.ends.append(end)
 
 
-def _rows(data: bytes, kind: str, where: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Give numbered rows of a JSON Lines or Parquet file."""
-    if kind == "parquet":
-        import pyarrow
-        import pyarrow.parquet as pq
+def parquet_rows(file: Path | BinaryIO, where: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Give the numbered rows of a Parquet file.
 
-        try:
-            table = pq.read_table(io.BytesIO(data))
-        except (pyarrow.ArrowException, OSError) as error:
-            raise CorpusFormatError("this is no Parquet file", where=where, got=str(error)[:200]) from error
-        yield from enumerate(table.to_pylist(), start=1)
-        return
-    for number, line in enumerate(decode(data, where).split("\n"), start=1):
+    Raises:
+        CorpusFormatError: If it is none.
+    """
+    import pyarrow
+    import pyarrow.parquet as pq
+
+    number = 0
+    try:
+        for batch in pq.ParquetFile(file).iter_batches(batch_size=1024):
+            for row in batch.to_pylist():
+                number += 1
+                yield number, row
+    except (pyarrow.ArrowException, OSError) as error:
+        raise CorpusFormatError("this is no Parquet file", where=where, got=str(error)[:200]) from error
+
+
+def json_rows(lines: Iterable[bytes], where: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Give the numbered rows of a JSON Lines file.
+
+    Raises:
+        CorpusFormatError: If a line is no JSON object.
+    """
+    for number, line in decoded(lines, where):
         if not line.strip():
             continue
         try:
@@ -209,15 +274,19 @@ def _rows(data: bytes, kind: str, where: str) -> Iterator[tuple[int, Mapping[str
         yield number, row
 
 
-def read_rows(data: bytes, *, where: str, layout: Mapping[str, Any], tag_rule: TagRule) -> list[RawItem]:
+def read_rows(
+    rows: Iterable[tuple[int, Mapping[str, Any]]], *, where: str, layout: Mapping[str, Any], tag_rule: TagRule
+) -> Iterator[RawItem]:
     """Read a file of one item a row (JSON Lines or Parquet): lists of words and of tags.
 
     Raises:
         CorpusFileError: If the file holds nothing.
         CorpusFormatError: On a broken row, with file and row.
     """
-    items: dict[str, RawItem] = {}
-    for number, row in _rows(data, layout["kind"], where):
+    seen = Seen()
+    empty = True
+    for number, row in rows:
+        empty = False
         place = f"{where}:{number}"
         fields = [layout["words"], layout["tags"], layout["item"], *layout.get("metadata", [])]
         missing = [name for name in fields if row.get(name) is None]
@@ -227,13 +296,35 @@ def read_rows(data: bytes, *, where: str, layout: Mapping[str, Any], tag_rule: T
         for tag in tags:
             tag_rule.check(tag, place)
         name = str(row[layout["item"]])
-        if name in items:
-            raise CorpusFormatError("an item comes twice", where=place, got=f"{name}, first in row {items[name].line}")
+        if seen.again(name):
+            raise CorpusFormatError("an item comes twice", where=place, got=name)
         metadata = {field: str(row[field]) for field in layout.get("metadata", [])}
-        items[name] = RawItem(name=name, line=number, words=list(words), tags=tags, metadata=metadata)
-    if not items:
+        yield RawItem(name=name, line=number, words=list(words), tags=tags, metadata=metadata)
+    if empty:
         raise CorpusFileError("this corpus file is empty", where=where, expected="at least one item")
-    return list(items.values())
+
+
+def read_file(
+    lines: Iterable[bytes], *, path: Path | None, where: str, layout: Mapping[str, Any], tag_rule: TagRule, gather: bool
+) -> Iterator[RawItem]:
+    """Read a file in its format.
+
+    Args:
+        lines: Its lines; not touched for Parquet.
+        path: Where it lies, for Parquet.
+        where: Its name, for errors.
+        layout: ``format`` of the task file.
+        tag_rule: Allowed tags.
+        gather: As for ``read_columns``.
+
+    Raises:
+        CorpusFileError, CorpusFormatError, ScatteredItem: As the readers above.
+    """
+    if layout["kind"] == "columns":
+        return read_columns(lines, where=where, layout=layout, tag_rule=tag_rule, gather=gather)
+    table = path if layout["kind"] == "parquet" else None
+    rows = json_rows(lines, where) if table is None else parquet_rows(table, where)
+    return read_rows(rows, where=where, layout=layout, tag_rule=tag_rule)
 
 
 def _words_and_tags(row: Mapping[str, Any], layout: Mapping[str, Any], place: str) -> tuple[list[str], list[str]]:

@@ -15,7 +15,7 @@ interpreter's Unicode tables.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from nerprobe import sample_words as words
 from nerprobe.errors import TaskFileError
@@ -164,16 +164,16 @@ def _rows(spans: Sequence[Span], tweet_id: str, draws: Draws) -> list[str]:
     return [*lines, ""]
 
 
-def generate(*, pool: str, items: int, seed: int) -> str:
-    """Write the file of one pool of the sample task.
+def generate_lines(*, pool: str, items: int, seed: int) -> Iterator[str]:
+    """Write the file of one pool of the sample task, tweet by tweet.
 
     Args:
         pool: ``train`` or ``test``. Tweet ids of the two never meet.
         items: Number of tweets, at least 1. Files of different sizes share no prefix.
-        seed: Any integer; the same arguments give the same bytes.
+        seed: Any integer; the same arguments give the same lines.
 
     Returns:
-        The text of the file, in the format of the module's head.
+        The lines of the file, each with its LF, in the format of the module's head.
 
     Raises:
         TaskFileError: If the pool is unknown or `items` is below 1.
@@ -197,11 +197,15 @@ def generate(*, pool: str, items: int, seed: int) -> str:
     draws = Draws(_STREAM, SAMPLE_VERSION, pool, items, seed)
     tweets = _Tweets(draws, pool)
     with_mention = set(draws.shuffled(items)[: round(MENTION_SHARE * items)])
-    lines: list[str] = []
     half_id = 620_000_000_000_000_000
     for i in range(items):
         half_id += 1 + draws.below(3_000_000_000_000)
         # Train ids are even and test ids odd, so the pools are disjoint for any size and seed.
         tweet_id = str(2 * half_id + (pool == "test"))
-        lines += _rows(tweets.compose(mention=i in with_mention), tweet_id, draws)
-    return "\n".join(lines) + "\n"
+        for line in _rows(tweets.compose(mention=i in with_mention), tweet_id, draws):
+            yield line + "\n"
+
+
+def generate(*, pool: str, items: int, seed: int) -> str:
+    """Return the whole file of one pool; as ``generate_lines``."""
+    return "".join(generate_lines(pool=pool, items=items, seed=seed))

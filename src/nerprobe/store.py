@@ -9,8 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,58 +47,79 @@ class ItemStats(NamedTuple):
     mismatched: int = 0
 
 
-@dataclass(frozen=True)
-class _Place:
-    block: Path
-    first: int
-    stats: ItemStats
+class _Block:
+    """One block file: which rows are whose.
+
+    Attributes:
+        path: The file.
+        firsts: First row of each item, shape (items,).
+        stats: ``ItemStats`` of each item, shape (items, 5).
+        encoder: What the encoder said of itself.
+        whole: Whether its bytes were found to fit its name.
+    """
+
+    def __init__(self, path: Path, stats: Sequence[ItemStats], encoder: Mapping[str, Any], *, whole: bool) -> None:
+        self.path, self.encoder, self.whole = path, dict(encoder), whole
+        self.stats = np.array([list(ItemStats(*own)) for own in stats], dtype=np.int32).reshape(-1, 5)
+        self.firsts = np.cumsum(self.stats[:, 0]) - self.stats[:, 0]
 
 
 class VectorStore:
-    """Blocks of word vectors in one folder.
+    """Blocks of word vectors in one folder; a block is checked when something in it is first asked for.
 
     Args:
         folder: ``resources/vectors/<encoder key>``.
-        wanted: Addresses that will be asked for; blocks without any of them are not checked.
 
     Attributes:
-        encoder: What the encoder said of itself when it computed them; empty if nothing is here.
+        encoder: What the encoder said of itself when it computed what was last found; empty if nothing was.
     """
 
-    def __init__(self, folder: Path, wanted: Iterable[str]) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._places: dict[str, _Place] = {}
         self.encoder: dict[str, Any] = {}
+        self._blocks: list[_Block | None] = []
+        # Where each address is: number of its block and place in it. Plain tuples of small numbers, as a large
+        # corpus has many.
+        self._places: dict[str, tuple[int, int]] = {}
         self._open: OrderedDict[Path, tuple[Vectors, Counts]] = OrderedDict()
-        keep = set(wanted)
         for block in sorted(folder.glob("*.safetensors")) if folder.is_dir() else []:
-            self._index(block, keep)
+            self._index(block)
 
-    def _index(self, block: Path, keep: set[str]) -> None:
+    def _index(self, block: Path) -> None:
         try:
             with safe_open(str(block), framework="np") as opened:
                 about = json.loads(opened.metadata()["nerprobe"])
-            if keep.isdisjoint(about["addresses"]):
-                return
-            if hashlib.sha256(block.read_bytes()).hexdigest()[:16] != block.stem:
-                raise ValueError("its bytes do not fit its name")
-            stats = [ItemStats(*own) for own in about["stats"]]
-            encoder = dict(about["encoder"])
+            self._add(about["addresses"], _Block(block, about["stats"], about["encoder"], whole=False))
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-            logger.warning("damaged block %s is dropped and computed again: %s", block.name, error)
-            block.unlink(missing_ok=True)
-            return
-        self._add(block, about["addresses"], stats)
-        self.encoder = encoder
+            self._drop(block, error)
 
-    def _add(self, block: Path, addresses: Sequence[str], stats: Sequence[ItemStats]) -> None:
-        first = 0
-        for name, own in zip(addresses, stats, strict=True):
-            self._places.setdefault(name, _Place(block, first, own))
-            first += own.words
+    def _drop(self, block: Path, why: object) -> None:
+        logger.warning("damaged block %s is dropped and computed again: %s", block.name, why)
+        block.unlink(missing_ok=True)
+
+    def _add(self, addresses: Sequence[str], block: _Block) -> None:
+        number = len(self._blocks)
+        self._blocks.append(block)
+        for place, name in enumerate(addresses):
+            self._places[name] = (number, place)
+
+    def _found(self, name: str) -> tuple[_Block, int] | None:
+        """Return the block of an address and the place in it, if the block is whole."""
+        number, place = self._places.get(name, (-1, 0))
+        block = self._blocks[number] if number >= 0 else None
+        if block is not None and not block.whole:
+            if hashlib.sha256(block.path.read_bytes()).hexdigest()[:16] != block.path.stem:
+                self._drop(block.path, "its bytes do not fit its name")
+                self._blocks[number] = block = None
+            else:
+                block.whole = True
+        if block is None:
+            return None
+        self.encoder = block.encoder
+        return block, place
 
     def __contains__(self, name: str) -> bool:
-        return name in self._places
+        return self._found(name) is not None
 
     def add(
         self,
@@ -129,28 +149,44 @@ class VectorStore:
         )
         block = self.folder / f"{hashlib.sha256(data).hexdigest()[:16]}.safetensors"
         write_bytes(block, data)
-        self._add(block, addresses, stats)
+        self._add(addresses, _Block(block, stats, encoder, whole=True))
 
     def stats(self, name: str) -> ItemStats:
-        """Return what is kept of one item."""
-        return self._places[name].stats
+        """Return what is kept of one item.
+
+        Raises:
+            KeyError: If nothing is.
+        """
+        block, place = self._known(name)
+        return ItemStats(*map(int, block.stats[place]))
+
+    def _known(self, name: str) -> tuple[_Block, int]:
+        found = self._found(name)
+        if found is None:
+            raise KeyError(name)
+        return found
 
     def clear(self) -> None:
         """Remove every block."""
         self._places.clear()
+        self._blocks.clear()
         self._open.clear()
         for block in self.folder.glob("*.safetensors"):
             block.unlink(missing_ok=True)
 
     def read(self, name: str) -> tuple[Vectors, Counts]:
-        """Return the vectors, shape (words, width), and sub-word counts, shape (words,), of one item."""
-        place = self._places[name]
-        if place.block not in self._open:
-            with safe_open(str(place.block), framework="np") as opened:
-                self._open[place.block] = (opened.get_tensor("vectors"), opened.get_tensor("n_subwords"))
+        """Return the vectors, shape (words, width), and sub-word counts, shape (words,), of one item.
+
+        Raises:
+            KeyError: If nothing is kept of it.
+        """
+        block, place = self._known(name)
+        if block.path not in self._open:
+            with safe_open(str(block.path), framework="np") as opened:
+                self._open[block.path] = (opened.get_tensor("vectors"), opened.get_tensor("n_subwords"))
             while len(self._open) > 4:
                 self._open.popitem(last=False)
-        self._open.move_to_end(place.block)
-        vectors, counts = self._open[place.block]
-        rows = slice(place.first, place.first + place.stats.words)
+        self._open.move_to_end(block.path)
+        vectors, counts = self._open[block.path]
+        rows = slice(int(block.firsts[place]), int(block.firsts[place] + block.stats[place, 0]))
         return vectors[rows], counts[rows]

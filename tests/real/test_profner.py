@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from nerprobe.config import PROJECT, load_task
-from nerprobe.corpus import Item, read_items
+from nerprobe.corpus import Item, count_pool, read_items
 from nerprobe.lookup import Lookup
 from nerprobe.plan import Run, make_run
 from nerprobe.score import evaluate
 from nerprobe.spans import mentions
-from nerprobe.subset import select
+from nerprobe.subset import select, subset_record
 
 DATA = Path(os.environ.get("NERPROBE_DATA_DIR") or PROJECT.parent / "shared" / "data")
 FILES = {"test": DATA / "profner" / "BIO" / "valid_spacy.txt", "train": DATA / "profner" / "BIO" / "train_spacy.txt"}
@@ -68,7 +68,10 @@ def items(run: Run) -> dict[str, Item]:
 
 @pytest.fixture(scope="module")
 def subset(run: Run, items: Mapping[str, Item]) -> dict[str, Any]:
-    return select(items, spec=run.subset, types=list(TYPES))
+    pools = {pool: [item.item_id for item in items.values() if item.pool == pool] for pool in run.corpus["pools"]}
+    chosen = select(pools, spec=run.subset)
+    counts = {pool: count_pool([items[name].tags for name in ids], list(TYPES)) for pool, ids in chosen.items()}
+    return subset_record(chosen, counts=counts, seed=run.subset["seed"])
 
 
 @pytest.fixture(scope="module")

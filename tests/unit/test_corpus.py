@@ -336,6 +336,25 @@ def test_a_few_items_are_read_alone_and_in_file_order(tmp_path: Path) -> None:
     files = {"test": b"a 1 0 1 O\nb 2 0 1 O\nc 3 0 1 O\n", "train": b"d 4 0 1 O\n"}
     write_corpus(corpus_spec(tmp_path / "in", files), table_path=tmp_path / "c.parquet", info_path=tmp_path / "c.json")
     whole = load_items(tmp_path / "c.parquet")
-    some = load_items(tmp_path / "c.parquet", ["tiny-4", "tiny-1", "tiny-99"])
+    some = load_items(tmp_path / "c.parquet", ["tiny-4", "tiny-1"])
     assert list(some) == ["tiny-1", "tiny-4"]
     assert some == {name: whole[name] for name in some}
+    with pytest.raises(ArtefactError, match=r"lacks items of the subset.*expected 2 of them; got 1"):
+        load_items(tmp_path / "c.parquet", ["tiny-4", "tiny-99"])
+
+
+def test_an_item_whose_lines_lie_apart_is_gathered(tmp_path: Path) -> None:
+    """Blank lines are no ends of items, and nothing says that an item's lines follow each other."""
+    files = {"test": b"a 1 0 1 O\nb 2 0 1 O\n\nc 1 2 3 B-PROFESION\n", "train": b"d 4 0 1 O\n"}
+    spec = corpus_spec(tmp_path / "in", files)
+    write_corpus(spec, table_path=tmp_path / "c.parquet", info_path=tmp_path / "c.json")
+    known = load_items(tmp_path / "c.parquet")
+    assert [(item.item_id, item.words) for item in known.values()] == [
+        ("tiny-1", ("a", "c")),
+        ("tiny-2", ("b",)),
+        ("tiny-4", ("d",)),
+    ]
+    info = json.loads((tmp_path / "c.json").read_text())
+    assert info["counts"]["test"]["items"] == 2
+    assert info["counts"]["test"]["mentions"]["PROFESION"] == 1
+    assert list(known.values()) == read_items(spec)[0]

@@ -419,14 +419,14 @@ def job(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     return Stage(tmp_path, folder)
 
 
-def test_the_file_has_a_row_a_word_in_the_order_of_the_subset(job: Stage, reference: Reference) -> None:
+def test_the_file_has_a_row_a_word_in_the_order_of_the_corpus(job: Stage, reference: Reference) -> None:
     job.run()
     table = pq.read_table(job.root / "out.parquet")
     kinds = {field.name: field.type for field in table.schema}
     assert list(kinds) == ["item_id", "word", "vector", "n_subwords"]
     assert [str(kinds[name]) for name in ("item_id", "word", "n_subwords")] == ["string", "int32", "int32"]
     assert (kinds["vector"].list_size, str(kinds["vector"].value_type)) == (32, "float")
-    ordered = [item for pool in ("test", "train") for item in job.items if item.pool == pool]
+    ordered = job.items
     assert table["item_id"].to_pylist() == [item.item_id for item in ordered for _ in item.words]
     assert table["word"].to_pylist() == [index for item in ordered for index in range(len(item.words))]
     found = np.array(table["vector"].to_pylist())

@@ -15,17 +15,18 @@ from hypothesis import strategies as st
 from makers import CONLL, JSONL, PARQUET, PROFNER, RULE
 
 from nerprobe.errors import CorpusFileError, CorpusFormatError, NerprobeError
-from nerprobe.readers import RawItem, read_columns, read_rows
+from nerprobe.readers import RawItem, json_rows, parquet_rows, read_columns, read_rows
 
 
 def columns(data: str | bytes, layout: dict[str, Any] = PROFNER) -> list[RawItem]:
     raw = data.encode() if isinstance(data, str) else data
-    return read_columns(raw, where="f.txt", layout=layout, tag_rule=RULE)
+    return list(read_columns(io.BytesIO(raw), where="f.txt", layout=layout, tag_rule=RULE, gather=True))
 
 
 def rows(*lines: object, **layout: Any) -> list[RawItem]:
     data = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
-    return read_rows(data.encode(), where="f.jsonl", layout={**JSONL, **layout}, tag_rule=RULE)
+    lines = json_rows(io.BytesIO(data.encode()), "f.jsonl")
+    return list(read_rows(lines, where="f.jsonl", layout={**JSONL, **layout}, tag_rule=RULE))
 
 
 def outcome(data: str) -> list[list[str]] | str:
@@ -289,7 +290,8 @@ def test_a_json_file_of_blank_lines_is_empty() -> None:
 
 
 def read_parquet(data: bytes, **layout: Any) -> list[RawItem]:
-    return read_rows(data, where="f.parquet", layout={**PARQUET, **layout}, tag_rule=RULE)
+    found = parquet_rows(io.BytesIO(data), "f.parquet")
+    return list(read_rows(found, where="f.parquet", layout={**PARQUET, **layout}, tag_rule=RULE))
 
 
 def test_a_row_of_parquet_is_an_item() -> None:

@@ -32,7 +32,7 @@ def put(store: VectorStore, words: dict[str, int], *, first: float = 0.0, counts
 
 def filled(folder: Path) -> VectorStore:
     """Return a store of two blocks: a (2 words) and b (1 word); c (3 words)."""
-    store = VectorStore(folder, "abc")
+    store = VectorStore(folder)
     put(store, {"a": 2, "b": 1}, counts=[1, 2, 3])
     put(store, {"c": 3}, first=100, counts=[4, 5, 6])
     return store
@@ -57,7 +57,7 @@ def test_what_is_added_can_be_read(tmp_path: Path) -> None:
 
 def test_a_new_store_on_the_same_folder_knows_all_of_it(tmp_path: Path) -> None:
     filled(tmp_path)
-    store = VectorStore(tmp_path, "abc")
+    store = VectorStore(tmp_path)
     assert all(name in store for name in "abc")
     assert "d" not in store
     check(store)
@@ -65,13 +65,13 @@ def test_a_new_store_on_the_same_folder_knows_all_of_it(tmp_path: Path) -> None:
 
 def test_what_is_kept_beside_the_vectors_is_found_again(tmp_path: Path) -> None:
     filled(tmp_path)
-    store = VectorStore(tmp_path, "abc")
+    store = VectorStore(tmp_path)
     assert store.stats("c") == ItemStats(words=3, subwords=5, unknown=1, windows=2)
     assert store.encoder == {"width": WIDTH}
 
 
 def test_an_empty_or_missing_folder_holds_nothing(tmp_path: Path) -> None:
-    assert "a" not in VectorStore(tmp_path / "none", "a")
+    assert "a" not in VectorStore(tmp_path / "none")
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "flipped", "foreign"])
@@ -85,7 +85,7 @@ def test_a_damaged_block_is_dropped_and_the_others_stay(
     broken = {"cut": bytes(data[:-9]), "empty": b"", "flipped": bytes(data), "foreign": b"not safetensors"}[damage]
     block.write_bytes(broken)
     with caplog.at_level(logging.WARNING, logger="nerprobe"):
-        store = VectorStore(tmp_path, "abc")
+        store = VectorStore(tmp_path)
     assert "c" not in store
     assert not block.exists()
     assert block.name in caplog.text
@@ -100,7 +100,7 @@ def test_a_whole_block_of_another_layout_is_dropped_too(tmp_path: Path, caplog: 
     block = tmp_path / f"{hashlib.sha256(data).hexdigest()[:16]}.safetensors"
     block.write_bytes(data)
     with caplog.at_level(logging.WARNING, logger="nerprobe"):
-        assert "c" not in VectorStore(tmp_path, "c")
+        assert "c" not in VectorStore(tmp_path)
     assert block.name in caplog.text
 
 
@@ -109,16 +109,16 @@ def test_a_dropped_item_can_be_added_again(tmp_path: Path) -> None:
     block = block_of(tmp_path, "c")
     whole = block.read_bytes()
     block.write_bytes(whole[:-1])
-    store = VectorStore(tmp_path, "abc")
+    store = VectorStore(tmp_path)
     put(store, {"c": 3}, first=100, counts=[4, 5, 6])
     assert block.read_bytes() == whole
-    assert VectorStore(tmp_path, "abc").read("c")[1].tolist() == [4, 5, 6]
+    assert VectorStore(tmp_path).read("c")[1].tolist() == [4, 5, 6]
 
 
 def test_an_unfinished_write_is_no_block(tmp_path: Path) -> None:
     filled(tmp_path)
     (tmp_path / ".0123456789abcdef.safetensors.xyz.tmp").write_bytes(b"half")
-    check(VectorStore(tmp_path, "abc"))
+    check(VectorStore(tmp_path))
 
 
 def test_writing_the_same_block_twice_keeps_one_file(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_clear_leaves_no_block(tmp_path: Path) -> None:
 
 
 def test_many_blocks_can_be_read_in_any_order(tmp_path: Path) -> None:
-    store = VectorStore(tmp_path, [])
+    store = VectorStore(tmp_path)
     for number in range(12):
         put(store, {f"n{number}": 1}, first=number, counts=[1])
     for number in (11, 0, 5, 11, 3, 7, 1, 0):

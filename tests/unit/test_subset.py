@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import tempfile
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from makers import TYPES, corpus_spec, make_item
 
-from nerprobe.corpus import Item, write_corpus
+from nerprobe.corpus import Item, corpus_table, write_corpus
 from nerprobe.errors import ArtefactError, SubsetSizeError
-from nerprobe.subset import load_subset, rank, select, take, write_subset
+from nerprobe.subset import load_subset, rank, take, write_subset
 
 P, S = TYPES
 IDS = [f"profner-{number}" for number in range(40)]
@@ -73,9 +76,15 @@ CORPUS: dict[str, Item] = {
 }
 
 
-def subset_of(test: int | str, train: int | str, seed: int = 5) -> dict[str, object]:
+def subset_of(test: int | str, train: int | str, seed: int = 5) -> dict[str, Any]:
+    """Run the stage on the corpus above."""
     spec = {"task": "tiny", "seed": seed, "sizes": {"test": test, "train": train}}
-    return select(CORPUS, spec=spec, types=list(TYPES))
+    with tempfile.TemporaryDirectory() as place:
+        table, info, output = (Path(place) / name for name in ("c.parquet", "c.json", "s.json"))
+        pq.write_table(corpus_table(list(CORPUS.values()), []), table, row_group_size=2)
+        info.write_text(json.dumps({"types": list(TYPES)}))
+        write_subset(spec, corpus=table, corpus_info=info, output=output)
+        return load_subset(output)
 
 
 def test_counts_are_of_the_chosen_items_only() -> None:

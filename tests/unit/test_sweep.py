@@ -32,7 +32,7 @@ from nerprobe.files import read_json, write_bytes, write_json
 from nerprobe.frozen import FrozenEncoder
 from nerprobe.plan import make_run
 from nerprobe.pooling import pooled_vectors, prepare, word_vectors
-from nerprobe.sample import generate
+from nerprobe.sample import generate, generate_lines
 from nerprobe.sweep import sweep
 from nerprobe.sweep_report import registry_entry, report
 from nerprobe.sweep_vectors import (
@@ -255,7 +255,7 @@ def made(pool):
 @pytest.fixture(autouse=True)
 def quick_sample(monkeypatch):
     """Make fewer items than the sample has, and once only."""
-    monkeypatch.setattr("nerprobe.corpus.generate", lambda **how: made(how["pool"]))
+    monkeypatch.setattr("nerprobe.corpus.generate_lines", lambda **how: made(how["pool"]).splitlines(keepends=True))
 
 
 def run(base, reference, **options):
@@ -301,7 +301,8 @@ def test_no_test_item_is_read_and_the_split_is_by_rank(base, folders, monkeypatc
     monkeypatch.setattr(
         FrozenEncoder, "tokenize", lambda self, texts, *more: (encoded.extend(texts), tokenize(self, texts, *more))[1]
     )
-    monkeypatch.setattr("nerprobe.corpus.generate", lambda **how: (pools.append(how["pool"]), made(how["pool"]))[1])
+    lines = made("train").splitlines(keepends=True)
+    monkeypatch.setattr("nerprobe.corpus.generate_lines", lambda **how: (pools.append(how["pool"]), lines)[1])
     found, file = run(base, folders("bert-cased"), layers="0")
     assert pools == ["train"]
     ranked = sample_train()
@@ -505,7 +506,7 @@ def test_a_narrow_terminal_shows_scores_without_intervals(base, folders, monkeyp
 
 
 def test_the_command_with_two_fits_at_a_time(base, monkeypatch):
-    monkeypatch.setattr("nerprobe.corpus.generate", generate)
+    monkeypatch.setattr("nerprobe.corpus.generate_lines", generate_lines)
     quick = {"subset": {"seed": 2, "train": 20, "test": 1}, "probe": {"max_iter": 20}, "embed": {"device": "cpu"}}
     (base / "own.yaml").write_text(yaml.safe_dump(CONFIG | quick))
     variables = {**os.environ, "PYTHONPATH": str(PROJECT / "src"), "OMP_NUM_THREADS": "1"}
