@@ -99,11 +99,9 @@ def scale(folder: Path, size: int) -> list[str]:
     return [
         f"{size:,}",
         f"{manifest['rows']:,}",
-        f"{before['corpus'].seconds:.1f} / {before['corpus'].peak:,.0f}",
-        f"{before['subset'].seconds:.1f} / {before['subset'].peak:,.0f}",
-        f"{done.seconds:.1f} / {done.peak:,.0f}",
-        f"{1e3 * done.seconds / size:.2f}",
-        f"{again.seconds:.1f} / {again.peak:,.0f}",
+        *(f"{own.seconds:.1f} / {own.cpu:.1f} / {own.peak:,.0f}" for own in (before["corpus"], before["subset"], done)),
+        f"{1e3 * done.cpu / size:.2f}",
+        f"{again.seconds:.1f} / {again.cpu:.1f} / {again.peak:,.0f}",
         f"{mib(folder / 'corpus.parquet'):.1f}",
         f"{mib(folder / 'subset.json'):.1f}",
         f"{mib(folder / 'whole' / 'store'):.1f}",
@@ -141,8 +139,9 @@ def main() -> None:
     parser.add_argument("--resume-size", type=int, default=10_000, help="one of the sizes")
     args = parser.parse_args()
     print(machine(), "\n")
-    head = ["tweets", "words", "corpus s / MiB", "subset s / MiB", "embed s / MiB", "embed ms a tweet"]
-    head += ["again, all stored, s / MiB", "corpus.parquet MiB", "subset.json MiB", "store MiB", "vectors MiB"]
+    print("Seconds / CPU seconds / MiB at the peak of each stage's process.\n")
+    head = ["tweets", "words", "corpus", "subset", "embed", "embed CPU ms a tweet", "embed again, all stored"]
+    head += ["corpus.parquet MiB", "subset.json MiB", "store MiB", "vectors MiB"]
     print(table(head, []))
     resumed = ""
     for size in args.sizes:

@@ -31,6 +31,7 @@ NAMES = {
     ("sentence_transformers", "float32"): "sentence-transformers",
     ("flair", "float32"): "flair",
     ("pipeline", "float32"): "transformers pipeline",
+    ("pipeline_tensors", "float32"): "transformers pipeline, return_tensors=True",
 }
 AIMS = {
     ("forward", "float32"): ("float32", 0.90),

@@ -163,17 +163,22 @@ def flair(job: dict[str, Any]) -> Tool:
     return Tool(words.model, work, about, lambda: [Sentence(own) for own in job["words"]])
 
 
-def pipeline(job: dict[str, Any]) -> Tool:
-    """Token vectors, as tensors rather than nested lists, text by text as is its default."""
+def pipeline(job: dict[str, Any], *, tensors: bool = False) -> Tool:
+    """Token vectors as its manual has it: nested lists, text by text as is its default."""
     from transformers import pipeline as make
 
     pipe = make("feature-extraction", model=job["folder"], tokenizer=job["folder"], device="cpu")
     size = job["pipeline_batch"]
     about = f"batches of {size} text{'s' if size > 1 else ''}, as they come"
-    return Tool(pipe.model, lambda _: pipe(job["texts"], return_tensors=True, batch_size=size), about)
+    return Tool(pipe.model, lambda _: pipe(job["texts"], return_tensors=tensors, batch_size=size), about)
 
 
-TOOLS = {tool.__name__: tool for tool in (nerprobe, forward, sentence_transformers, flair, pipeline)}
+def pipeline_tensors(job: dict[str, Any]) -> Tool:
+    """The same, without making lists of the tensors."""
+    return pipeline(job, tensors=True)
+
+
+TOOLS = {tool.__name__: tool for tool in (nerprobe, forward, sentence_transformers, flair, pipeline, pipeline_tensors)}
 
 
 def load(name: str, job: dict[str, Any]) -> Tool:

@@ -142,6 +142,17 @@ def test_rule_has_log_environment_and_one_command(name: str) -> None:
     assert re.search(r'conda:\n {8}"\.\./\.\./envs/nerprobe\.yaml"\n', body)
 
 
+def test_fetching_takes_no_core_and_profiles_bound_how_many_run() -> None:
+    """It waits for the network: taking a core, it could not run while an encoder computes on all of them."""
+    _, body = rule_texts()["fetch_encoder"]
+    assert "\n    threads: 0" in body
+    assert "\n        download=1," in body
+    profiles = sorted((PROJECT / "profiles").glob("*/config.yaml"))
+    assert profiles
+    for profile in profiles:
+        assert yaml.safe_load(profile.read_text(encoding="utf-8"))["resources"]["download"] >= 1
+
+
 def test_conda_environment_pins_what_the_jobs_import_as_the_lock_does() -> None:
     environment = yaml.safe_load((PROJECT / "envs" / "nerprobe.yaml").read_text(encoding="utf-8"))
     (pins,) = (part["pip"] for part in environment["dependencies"] if isinstance(part, dict))

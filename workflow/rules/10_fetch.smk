@@ -9,7 +9,9 @@ rule fetch_encoder:
         "logs/fetch_encoder/{model}.log",
     conda:
         "../../envs/nerprobe.yaml"
-    threads: 1
+    threads: 0  # it waits for the network, so it runs while another encoder computes
+    resources:
+        download=1,
     params:
         spec=fetch_spec,
     shell:
