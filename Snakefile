@@ -15,12 +15,14 @@ include: "workflow/rules/30_embed.smk"
 include: "workflow/rules/40_probe.smk"
 include: "workflow/rules/50_score.smk"
 include: "workflow/rules/60_leaderboard.smk"
+include: "workflow/rules/70_errors_page.smk"
 
 
 rule all:
     default_target: True
     input:
         boards=BOARDS,
+        errors=ERRORS,
         metrics=METRICS,
 
 

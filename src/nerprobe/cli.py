@@ -174,8 +174,21 @@ def leaderboard(
             requested=asked["models"],
             keys=asked["keys"],
             bootstrap=asked["bootstrap"],
+            errors_page=asked.get("errors_page", True),
             stale=after_failure,
         )
+
+
+@app.command(name="errors-page", rich_help_panel=STAGES)
+def errors_page(
+    folder: Annotated[Path, typer.Option(help="Run folder, results/<task>/<run>.")],
+    log: Log = None,
+) -> None:
+    """Write errors.html of one run: it holds corpus texts."""
+    from nerprobe.errors_page import write_errors_page
+
+    with stage("errors-page", log=log):
+        write_errors_page(folder)
 
 
 @app.command()
@@ -205,6 +218,34 @@ def compare(
     from nerprobe.manage import compare_models
 
     compare_models(first, second, places or [])
+
+
+@app.command()
+def errors(
+    model: Annotated[str, typer.Argument(help="Name as on the board.")],
+    rest: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[OTHER] [PLACES]...",
+            help="Another name: show where the two differ. Then run folders (results/<task>/<run>) or "
+            "leaderboard.json files; default: the newest board under results/ that has them.",
+        ),
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            help="missed, invented, boundary, type or both; for two models first-right, second-right, first-wrong or "
+            "second-wrong."
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Most test items shown.")] = 20,
+) -> None:
+    """Show a model's wrong mentions in context, or where two models differ."""
+    from nerprobe.errors_terminal import print_errors, split_places
+    from nerprobe.manage import board_files
+
+    others, places = split_places(rest or [])
+    print_errors(model, others, board_files(places), every=bool(places), kind=kind, limit=limit)
 
 
 @app.command()

@@ -195,6 +195,7 @@ def write_board(
     requested: Sequence[str],
     bootstrap: Mapping[str, Any],
     keys: Mapping[str, str] | None = None,
+    errors_page: bool = True,
     stale: bool = False,
 ) -> dict[str, Any]:
     """Run the stage: write ``leaderboard.csv``, ``.md``, ``.json`` and ``.html``.
@@ -204,6 +205,7 @@ def write_board(
         requested: Slugs that were asked for.
         bootstrap: As in the configuration.
         keys: Key of each of them, as far as known.
+        errors_page: Whether the run has an ``errors.html``; if not, one of another time is removed.
         stale: Mark the files as older than any input, so that the next run makes them again (used after a
             failure, when Snakemake itself could not).
     """
@@ -213,6 +215,8 @@ def write_board(
     write_text(folder / "leaderboard.md", board_markdown(board))
     write_text(folder / "leaderboard.html", board_html(board))
     write_json(folder / "leaderboard.json", board)
+    if not errors_page:
+        (folder / "errors.html").unlink(missing_ok=True)
     if stale:
         for suffix in ("csv", "md", "html", "json"):
             os.utime(folder / f"leaderboard.{suffix}", (1, 1))

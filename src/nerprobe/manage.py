@@ -17,7 +17,8 @@ from nerprobe.encoders import HUB_ID
 from nerprobe.errors import ArtefactError, TaskFileError, UnknownModelError
 from nerprobe.files import read_json, write_text
 from nerprobe.plan import make_plan, make_run
-from nerprobe.render import mentions, print_board, rank_text, score, wide_console
+from nerprobe.render import mentions, print_board, rank_text, score, visible, wide_console
+from nerprobe.run_predictions import load_board
 
 REGISTRY = PROJECT / "config" / "models.yaml"
 LOCK = PROJECT / "config" / "models.lock.yaml"
@@ -54,10 +55,7 @@ def run_folders(configfile: Path) -> list[Path]:
 def show_boards(places: Sequence[Path]) -> None:
     """Print boards and the paths of their pages."""
     for file in board_files(places):
-        board = read_json(file)
-        if not isinstance(board, dict) or board.get("schema") != 1 or "rows" not in board:
-            raise ArtefactError("this is no board", where=str(file), todo="remove it and run snakemake again")
-        print_board(board)
+        print_board(load_board(file))
         print(f"\nPage: {file.with_suffix('.html').resolve()}\n")
 
 
@@ -69,14 +67,14 @@ def compare_models(first: str, second: str, places: Sequence[Path]) -> None:
     """
     told = 0
     for file in board_files(places):
-        board = read_json(file)
+        board = load_board(file)
         rows = {row["model"]: row for row in board["rows"] if row["status"] == "ok"}
         pair = next((pair for pair in board["pairs"] if {pair["first"], pair["second"]} == {first, second}), None)
         if pair is None:
             continue
         told += 1
         resamples = board["bootstrap"]["comparisons"]
-        print(f"{board['title']}, {board['run']}: {resamples:,} paired resamples of the test items")
+        print(f"{visible(board['title'])}, {board['run']}: {resamples:,} paired resamples of the test items")
         for name in (pair["first"], pair["second"]):
             print(f"  {name}: F1 {score(rows[name], 'f1')}, rank {rank_text(rows[name])}, tier {rows[name]['tier']}")
         print(f"  difference {pair['difference']:.3f} [{pair['low']:.3f}, {pair['high']:.3f}]")
@@ -88,6 +86,7 @@ def compare_models(first: str, second: str, places: Sequence[Path]) -> None:
             "separated, if this is the only pair looked at" if separated else "not separated: the order may be chance"
         )
         print(f"  {verdict}")
+        print(f"  the mentions behind it: nerprobe errors {first} {second} {file.parent}")
     if not told:
         both = f"{first[:100]} and {second[:100]}"
         raise UnknownModelError("no board has scores of both", where=both, todo="nerprobe show lists the boards")
@@ -201,6 +200,7 @@ def forget_model(model: str, *, yes: bool) -> None:
 
 
 def _rewrite_boards(runs: Sequence[Path], model: str) -> None:
+    from nerprobe.errors_page import write_errors_page
     from nerprobe.leaderboard import write_board
 
     for folder in runs:
@@ -214,6 +214,9 @@ def _rewrite_boards(runs: Sequence[Path], model: str) -> None:
         else:
             for suffix in ("csv", "md", "html", "json"):
                 (folder / f"leaderboard.{suffix}").unlink(missing_ok=True)
+        page = folder / "errors.html"
+        if page.exists():
+            write_errors_page(folder) if rest else page.unlink()
 
 
 def check_task_file(file: Path, *, data_dir: Path | None) -> None:

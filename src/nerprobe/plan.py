@@ -61,6 +61,15 @@ class Plan:
         keys = {slug: encoder.key for slug, encoder in sorted(self.encoders.items())}
         return {"models": list(keys), "keys": keys, "bootstrap": self.config["bootstrap"]}
 
+    def has_errors_page(self, run: Run) -> bool:
+        """Say whether a run gets errors.html, which holds texts: as asked, or if its task lets them be shared."""
+        asked: bool | None = self.config["errors_page"]
+        return run.task.texts_shareable if asked is None else asked
+
+    def board_of(self, run: Run) -> dict[str, Any]:
+        """Return the specification of the leaderboard stage for one run."""
+        return {**self.board, "errors_page": self.has_errors_page(run)}
+
 
 def make_plan(config: Mapping[str, Any], *, base: Path, project: Path = PROJECT) -> Plan:
     """Check a configuration and work out its runs and encoders.
@@ -73,7 +82,7 @@ def make_plan(config: Mapping[str, Any], *, base: Path, project: Path = PROJECT)
     Raises:
         NerprobeError: On the first fault, in one line.
     """
-    checked = validate({"data_dir": None, **config}, schema="config", where="config")
+    checked = validate({"data_dir": None, "errors_page": None, **config}, schema="config", where="config")
     registry = load_registry(project / "config" / "models.yaml")
     for name in checked["baselines"]:
         if name not in registry:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nerprobe.errors import ArtefactError
@@ -89,10 +90,27 @@ def evaluate(items: Sequence[tuple[str, Sequence[str], Sequence[str]]], types: S
     }
 
 
-def _tags_by_item(path: Path, order: Sequence[str]) -> list[tuple[str, list[str], list[str]]]:
-    """Return item id, gold and predicted tags of each test item, in rank order."""
+def tags_by_item(path: Path, order: Sequence[str]) -> list[tuple[str, list[str], list[str]]]:
+    """Return item id, gold and predicted tags of each test item, in rank order.
+
+    Args:
+        path: ``predictions/<model>.parquet``.
+        order: Ids of the test items in rank order.
+
+    Raises:
+        ArtefactError: If the file is missing, damaged or of another subset.
+    """
     found: dict[str, tuple[list[str], list[str]]] = {}
-    for row in pq.read_table(path, columns=["item_id", "gold", "predicted"]).to_pylist():
+    try:
+        rows = pq.read_table(path, columns=["item_id", "gold", "predicted"]).to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise ArtefactError(
+            "cannot read these predictions",
+            where=str(path),
+            got=str(error)[:200],
+            todo=f"remove what is there and run snakemake again: rm -f {path}",
+        ) from error
+    for row in rows:
         gold, predicted = found.setdefault(row["item_id"], ([], []))
         gold.append(row["gold"])
         predicted.append(row["predicted"])
@@ -117,7 +135,7 @@ def write_metrics(*, run: str, predictions: Path, facts: Path, subset: Path, cor
             todo=f"remove it and run snakemake again: rm {predictions}",
         )
     evaluation = about["evaluation"]
-    rows = _tags_by_item(predictions, chosen["items"][evaluation["test_pool"]])
+    rows = tags_by_item(predictions, chosen["items"][evaluation["test_pool"]])
     dataset = {name: corpus[name] for name in ("source", "repo", "revision", "sha256")}
     fit = {name: about[name] for name in ("C", "max_iter", "tol", "iterations", "converged")}
     versions = {name: importlib.metadata.version(name) for name in PACKAGES}

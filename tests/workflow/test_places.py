@@ -79,4 +79,4 @@ def test_python_files_of_the_working_folder_are_not_run(base: Place) -> None:
 def test_two_tasks_have_a_board_each(base: Place) -> None:
     ran = base.at("two tasks").dry(*base.config(baselines="train-lookup"), "tasks=[profner,sample]")
     assert ran.code == 0, ran.out
-    assert ran.jobs == sorted([*jobs_of(lookup=True), *SHARED] * 2)
+    assert ran.jobs == sorted([*[*jobs_of(lookup=True), *SHARED] * 2, ("errors_page", "")])

@@ -60,6 +60,9 @@ BOARDS = [
     for run in RUNS.values()
     for suffix in ("csv", "md", "json", "html")
 ]
+ERRORS = [
+    f"{run.folder}/errors.html" for run in RUNS.values() if PLAN.has_errors_page(run)
+]
 METRICS = [
     f"{run.folder}/metrics/{model}.json" for run in RUNS.values() for model in ENCODERS
 ]
@@ -90,14 +93,28 @@ MODULES = {
     ),
     "score": ("score", "spans", "subset"),
     "leaderboard": ("bootstrap", "compare", "leaderboard", "render", "rows"),
+    "errors_page": (
+        "corpus",
+        "errors_page",
+        "mention_errors",
+        "render",
+        "run_predictions",
+        "score",
+        "spans",
+        "subset",
+    ),
+}
+TEMPLATES = {
+    "leaderboard": ("leaderboard.html",),
+    "errors_page": ("errors.html", "errors.js"),
 }
 
 
 def fingerprint(stage):
     """Return a hash of the sources of a stage; a mere touch does not change it."""
     sources = [PROJECT / "src" / "nerprobe" / f"{name}.py" for name in MODULES[stage]]
-    if stage == "leaderboard":
-        sources.append(PROJECT / "src" / "nerprobe" / "templates" / "leaderboard.html")
+    templates = PROJECT / "src" / "nerprobe" / "templates"
+    sources += [templates / name for name in TEMPLATES.get(stage, ())]
     return sha256_text("\n".join(path.read_text(encoding="utf-8") for path in sources))[
         :16
     ]
@@ -126,7 +143,7 @@ def probe_spec(wildcards):
 
 
 def leaderboard_spec(wildcards):
-    return canonical_json(PLAN.board)
+    return canonical_json(PLAN.board_of(RUNS[wildcards.task]))
 
 
 def encoder_record(wildcards):
@@ -177,6 +194,10 @@ def write_boards_after_failure():
     for run in RUNS.values():
         if Path(run.folder, "subset.json").exists():
             command = ["python", "-m", "nerprobe", "leaderboard", "--after-failure"]
-            command += ["--spec", canonical_json(PLAN.board), "--folder", run.folder]
+            command += ["--spec", canonical_json(PLAN.board_of(run))]
+            command += ["--folder", run.folder]
             subprocess.run(command, check=False)
+            if PLAN.has_errors_page(run):
+                command = ["python", "-m", "nerprobe", "errors-page"]
+                subprocess.run([*command, "--folder", run.folder], check=False)
     show_boards()
