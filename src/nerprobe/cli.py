@@ -249,6 +249,22 @@ def errors(
 
 
 @app.command()
+def export(
+    model: Annotated[str, typer.Argument(help="Name as on the board.")],
+    place: Annotated[
+        Path | None, typer.Argument(help="Run folder; default: the newest board under results/ that has it.")
+    ] = None,
+) -> None:
+    """Print a model's scores as the evaluation block of a hub model card."""
+    from nerprobe.export import export_model
+    from nerprobe.manage import board_files
+    from nerprobe.run_predictions import find_runs
+
+    (folder,) = find_runs([model], board_files([place] if place else []), every=False)
+    print(export_model(folder, model), end="")
+
+
+@app.command()
 def models(
     name: Annotated[str, typer.Argument(help="Only entries whose name or source holds this.")] = "",
 ) -> None:

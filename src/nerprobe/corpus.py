@@ -397,6 +397,7 @@ def write_corpus(spec: Mapping[str, Any], *, table_path: Path, info_path: Path) 
         "labels": spec["labels"],
         "source": source["kind"],
         "repo": spec["repo"],
+        "files": {pool: spec["pools"][pool]["file"] for pool in spec["pools"]},
         "revision": source.get("revision"),
         "sha256": hashes,
         "corpus_sha256": sha256_file(table_path),
