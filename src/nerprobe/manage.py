@@ -77,7 +77,8 @@ def compare_models(first: str, second: str, places: Sequence[Path]) -> None:
         print(f"{visible(board['title'])}, {board['run']}: {resamples:,} paired resamples of the test items")
         for name in (pair["first"], pair["second"]):
             print(f"  {name}: F1 {score(rows[name], 'f1')}, rank {rank_text(rows[name])}, tier {rows[name]['tier']}")
-        print(f"  difference {pair['difference']:.3f} [{pair['low']:.3f}, {pair['high']:.3f}]")
+        level = f"{100 * board['bootstrap']['level']:g} % interval"
+        print(f"  difference {pair['difference']:.3f} [{pair['low']:.3f}, {pair['high']:.3f}] ({level})")
         print(
             f"  p {pair['p']:.4f} for this pair alone, {pair['p_bh']:.4f} adjusted over all pairs (Benjamini-Hochberg)"
         )
