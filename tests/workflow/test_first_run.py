@@ -101,11 +101,11 @@ def test_subset_fields(board: Path) -> None:
         }
 
 
-def test_embeddings_hold_a_row_a_word_in_subset_order(board: Path) -> None:
+def test_embeddings_hold_a_row_a_word_in_corpus_order(board: Path) -> None:
     subset = read(board / "subset.json")["items"]
     rows = {row["item_id"]: row for row in pq.read_table(board / "corpus.parquet").to_pylist()}
-    ids = [item_id for pool in ("test", "train") for item_id in subset[pool]]
-    wanted = [(item_id, word) for item_id in ids for word in range(len(rows[item_id]["words"]))]
+    chosen = {*subset["test"], *subset["train"]}
+    wanted = [(item_id, word) for item_id in rows if item_id in chosen for word in range(len(rows[item_id]["words"]))]
     for model, width in (("alpha", WIDTH), ("random-bert", 128), ("char-ngrams", 3072)):
         (path,) = (board / "embeddings").glob(f"{model}.*.parquet")
         assert re.fullmatch(rf"{re.escape(model)}\.[0-9a-f]{{12}}\.parquet", path.name)
