@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from nerprobe.errors import NerprobeError
+from nerprobe.files import storage_error
 from nerprobe.stage import stage
 
 app = typer.Typer(
@@ -328,6 +329,22 @@ def forget(
     forget_model(model, yes=yes)
 
 
+@app.command()
+def verify(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Run folders; default: all under results/, and resources/."),
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove what is damaged, after asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove without asking.")] = False,
+) -> None:
+    """Check every artefact against its hash and name the damaged ones."""
+    from nerprobe.verify import verify_artefacts
+
+    if not verify_artefacts(folders or [], remove=remove, yes=yes):
+        raise typer.Exit(1)
+
+
 @app.command(name="check-task")
 def check_task(
     file: Annotated[Path, typer.Argument(help="Task file.")],
@@ -345,4 +362,10 @@ def main() -> None:
         app()
     except NerprobeError as error:
         sys.stderr.write(f"nerprobe: {error}\n")
+        sys.exit(1)
+    except OSError as error:
+        known = storage_error(error, error.filename or "")
+        if known is None:
+            raise
+        sys.stderr.write(f"nerprobe: {known}\n")
         sys.exit(1)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nerprobe.errors import ArtefactError, CorpusFileError, CorpusFormatError, HashMismatchError
-from nerprobe.files import atomic_path, sha256_file, write_json
+from nerprobe.files import AGAIN, atomic_path, check_sha256, read_json, sha256_file, write_json
 from nerprobe.log import logger
 from nerprobe.readers import RawItem, ScatteredItem, Seen, TagRule, file_lines, read_file
 from nerprobe.sample import generate_lines
@@ -295,14 +295,15 @@ def stored_batches(path: Path, columns: Sequence[str] | None = None, *, rows: in
     """Give ``corpus.parquet`` in batches of rows, so that a large corpus takes little memory.
 
     Raises:
-        ArtefactError: If the file is damaged.
+        ArtefactError: If the file is damaged, or is not the one that ``corpus.json`` beside it tells of.
     """
+    info = path.with_suffix(".json")
+    if info.exists():  # as for every stage, whose rule asks for it
+        check_sha256(path, read_json(info).get("corpus_sha256"), record=info)
     try:
         yield from pq.ParquetFile(path).iter_batches(batch_size=rows, columns=columns)
     except (pa.ArrowException, OSError) as error:
-        raise ArtefactError(
-            "this corpus file is damaged", where=str(path), got=str(error)[:200], todo=f"remove it: rm {path}"
-        ) from error
+        raise ArtefactError("this corpus file is damaged", where=str(path), got=str(error)[:200], todo=AGAIN) from error
 
 
 def stored_items(path: Path, wanted: Iterable[str] | pa.Array | None = None) -> Iterator[Item]:
@@ -329,7 +330,7 @@ def stored_items(path: Path, wanted: Iterable[str] | pa.Array | None = None) -> 
             where=str(path),
             expected=f"{len(keep.unique())} of them",
             got=str(found),
-            todo=f"remove it and run snakemake again: rm {path}",
+            todo=AGAIN,
         )
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from nerprobe.corpus import Item, stored_items
 from nerprobe.errors import ArtefactError, NonFiniteError
-from nerprobe.files import canonical_json, read_json, sha256_file, write_json, write_text
+from nerprobe.files import AGAIN, canonical_json, read_json, sha256_file, write_json, write_text
 from nerprobe.log import logger, progress_bar
 from nerprobe.readers import Seen
 from nerprobe.store import VectorStore, address
@@ -304,18 +304,17 @@ def _checked_folder(encoder: Path, spec: Mapping[str, Any]) -> Path:
         ArtefactError: If the record is of another source, or files are gone or changed.
     """
     record = read_json(encoder)
-    again = f"fetch it again: snakemake --forcerun fetch_encoder (or rm {encoder})"
     if record.get("source") != spec["source"]:
         raise ArtefactError(
             "this record is of another encoder or revision",
             where=str(encoder),
             expected=canonical_json(spec["source"]),
             got=canonical_json(record.get("source")),
-            todo=again,
+            todo=AGAIN,
         )
     folder = Path(record["folder"])
     for file in record["files"]:
         path = folder / file["name"]
         if not path.is_file() or path.stat().st_size != file["size"] or sha256_file(path) != file["sha256"]:
-            raise ArtefactError("a file of this encoder is gone or changed", where=str(path), todo=again)
+            raise ArtefactError("a file of this encoder is gone or changed", where=str(path), todo=AGAIN)
     return folder

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TypedDict
 
-from nerprobe.errors import EncoderFolderError
-from nerprobe.files import canonical_json, sha256_file, sha256_text, write_json
+from nerprobe.errors import EncoderFolderError, NerprobeError
+from nerprobe.files import canonical_json, read_json, sha256_file, sha256_text, write_json
 
 # Weights in the order in which the model loader looks for them: one file, or an index with shards.
 _WEIGHTS = (
@@ -164,9 +164,8 @@ class _HashMemory:
         self._changed = False
         self._known: dict[str, object] = {}
         # A memory that cannot be read is no reason to stop: everything can be hashed again.
-        with contextlib.suppress(OSError, ValueError):
-            loaded = json.loads(cache_file.read_text(encoding="utf-8"))
-            self._known = loaded if isinstance(loaded, dict) else {}
+        with contextlib.suppress(NerprobeError):
+            self._known = read_json(cache_file)
 
     def sha256(self, path: Path) -> str:
         """Return the hash of a file, from the memory where its facts are unchanged."""
@@ -183,7 +182,7 @@ class _HashMemory:
     def save(self) -> None:
         """Write the memory if it grew; a place that cannot be written costs only time."""
         if self._changed:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, NerprobeError):
                 write_json(self._file, self._known)
 
 

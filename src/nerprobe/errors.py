@@ -100,3 +100,7 @@ class NonFiniteError(NerprobeError):
 
 class ArtefactError(NerprobeError):
     """A file of an earlier stage is missing, damaged or of another schema."""
+
+
+class StorageError(NerprobeError):
+    """A file cannot be written: the disk is full, or its folder is read-only."""

@@ -6,7 +6,9 @@ a folder of the user, or an untrained network made on the spot.
 
 from __future__ import annotations
 
+import glob
 import importlib.util
+import json
 import shutil
 import stat
 import subprocess
@@ -27,7 +29,7 @@ from nerprobe.encoder_files import (
     is_weights,
 )
 from nerprobe.errors import ConfigError, HashMismatchError, NerprobeError, WheelError
-from nerprobe.files import cache_dir, canonical_json, read_json, sha256_file, sha256_text, write_json
+from nerprobe.files import cache_dir, canonical_json, sha256_file, sha256_text, write_json
 from nerprobe.log import logger, progress_bar
 from nerprobe.random_bert import build_random_bert
 from nerprobe.redact import scrub
@@ -48,8 +50,8 @@ _SHORT = 16
 def _is_whole(folder: Path, record: Path) -> bool:
     """Say whether a kept folder still holds what was recorded when it was made."""
     try:
-        return bool(folder_files(folder) == read_json(record))
-    except NerprobeError:
+        return bool(folder_files(folder) == json.loads(record.read_text(encoding="utf-8")))
+    except (NerprobeError, OSError, ValueError):
         return False
 
 
@@ -66,6 +68,8 @@ def _kept(name: str, build: Callable[[Path], None]) -> Path:
     with FileLock(target.with_name(f"{name}.lock")):
         if _is_whole(target, record):
             return target
+        for left in target.parent.glob(f".{glob.escape(name)}.*"):  # by one that was killed; the lock is ours
+            shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=target.parent) as place:
             fresh = Path(place) / "fresh"
             fresh.mkdir()

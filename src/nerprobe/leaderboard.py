@@ -14,7 +14,7 @@ import pandas as pd
 from nerprobe.bootstrap import METRICS, Floats, count_array, resampled, weight_matrix
 from nerprobe.compare import COMPARISONS, Standing, pairs, standings
 from nerprobe.errors import ArtefactError
-from nerprobe.files import read_json, write_bytes, write_json, write_text
+from nerprobe.files import AGAIN, hashes, read_json, write_bytes, write_json, write_text
 from nerprobe.render import board_html, board_markdown
 from nerprobe.rows import INFO, board_row
 
@@ -65,20 +65,18 @@ def _failure(folder: Path, model: str) -> str:
     if fetched.exists():
         (folder / "metrics" / f"{model}.json").unlink(missing_ok=True)
         write_bytes(record, fetched.read_bytes())
-    return str(read_json(record)["reason"]) if record.exists() else ""
+    try:
+        return str(read_json(record)["reason"]) if record.exists() else ""
+    except ArtefactError as error:
+        return str(error)
 
 
-def _checked(metrics: Any, path: Path, folder: Path) -> Any:  # noqa: ANN401
+def _checked(metrics: dict[str, Any], path: Path, folder: Path) -> dict[str, Any]:
     where = f"{folder.parent.name}/{folder.name}"
-    got = f"{metrics.get('task')}/{metrics.get('run')}" if isinstance(metrics, dict) else "no object"
+    got = f"{metrics.get('task')}/{metrics.get('run')}"
     if got != where or metrics.get("schema") != 1 or metrics.get("model") != path.stem:
-        raise ArtefactError(
-            "these metrics are of another run",
-            where=str(path),
-            expected=where,
-            got=got,
-            todo=f"remove it: rm {path}",
-        )
+        what = "these metrics are of another run or model"
+        raise ArtefactError(what, where=str(path), expected=where, got=got, todo=AGAIN)
     return metrics
 
 
@@ -93,7 +91,7 @@ def _same_items(found: Mapping[str, Any]) -> None:
             raise ArtefactError(
                 "two encoders were scored on different items or gold mentions",
                 where=f"{first[0]} and {model}",
-                todo="remove the older metrics file and run snakemake again",
+                todo="nerprobe forget the older one, then run snakemake again",
             )
 
 
@@ -214,6 +212,10 @@ def write_board(
     write_text(folder / "leaderboard.csv", board_frame(board).to_csv(index=False, lineterminator="\n"))
     write_text(folder / "leaderboard.md", board_markdown(board))
     write_text(folder / "leaderboard.html", board_html(board))
+    # What the board was made from and what was made with it, for nerprobe verify.
+    rows = [folder / "metrics" / f"{row['model']}.json" for row in board["rows"] if row["status"] == "ok"]
+    board |= {"metrics_sha256": hashes(rows)}
+    board |= {"files": hashes(path for path in folder.glob("leaderboard.*") if path.suffix != ".json")}
     write_json(folder / "leaderboard.json", board)
     if not errors_page:
         (folder / "errors.html").unlink(missing_ok=True)

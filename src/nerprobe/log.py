@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -23,15 +23,22 @@ def logging_to(path: Path | None) -> Iterator[None]:
     screen = logging.StreamHandler(sys.stderr)
     screen.setLevel(logging.WARNING)
     handlers: list[logging.Handler] = [screen]
+    lost = ""
     if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handlers.append(logging.FileHandler(path, mode="w", encoding="utf-8"))
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handlers.append(logging.FileHandler(path, mode="w", encoding="utf-8"))
+        except OSError as error:
+            lost = error.strerror or str(error)
+    logging.raiseExceptions = False  # a full disk must not turn each line of the log into a traceback
     writers = (logger, logging.getLogger("py.warnings"))
     for handler in handlers:
         handler.setFormatter(ScrubFormatter("%(asctime)s %(levelname)s %(message)s"))
         for writer in writers:
             writer.addHandler(handler)
     logging.captureWarnings(True)
+    if lost:
+        logger.warning("no log is written: %s: %s", path, lost)
     try:
         yield
     finally:
@@ -39,7 +46,8 @@ def logging_to(path: Path | None) -> Iterator[None]:
         for handler in handlers:
             for writer in writers:
                 writer.removeHandler(handler)
-            handler.close()
+            with suppress(OSError):
+                handler.close()
 
 
 class Bar:

@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -167,8 +168,13 @@ def files_of(model: str, root: Path) -> tuple[list[Path], list[Path]]:
         )
         if path.exists()
     ]
-    own = [key for key, models in keys.items() if models == {model}]
-    files += [folder for key in own if (folder := root / "resources" / "vectors" / key).is_dir()]
+    swept: dict[str, set[str]] = {}
+    for path in root.glob("results/*/*/sweeps/*.json"):
+        with suppress(ArtefactError):
+            swept.setdefault(str(read_json(path)["encoder"]["key"]), set()).add(path.stem)
+    for kind, owners in (("vectors", keys), ("sweeps", swept)):
+        own = [key for key, models in owners.items() if models == {model}]
+        files += [folder for key in own if (folder := root / "resources" / kind / key).is_dir()]
     return files, runs
 
 

@@ -13,7 +13,8 @@ from safetensors.numpy import save
 from threadpoolctl import threadpool_limits
 
 from nerprobe.corpus import Item, load_items
-from nerprobe.files import atomic_path, read_json, sha256_file, write_bytes, write_json
+from nerprobe.errors import ArtefactError
+from nerprobe.files import AGAIN, atomic_path, read_json, sha256_file, write_bytes, write_json
 from nerprobe.log import logger, progress_bar
 from nerprobe.logistic import Floats, fit_logistic
 from nerprobe.lookup import Lookup
@@ -88,6 +89,14 @@ def prediction_table(test: Sequence[Item], prediction: Prediction) -> pa.Table:
     )
 
 
+def _check_manifest(about: Mapping[str, Any], path: Path, **expected: str) -> None:
+    """Refuse vectors of another encoder, of another state of it, or of other items."""
+    for name, value in expected.items():
+        if about[name] != value:
+            what = f"these vectors are of another {name}"
+            raise ArtefactError(what, where=str(path), expected=value, got=str(about[name])[:100], todo=AGAIN)
+
+
 def write_probe(
     spec: Mapping[str, Any],
     *,
@@ -114,11 +123,15 @@ def write_probe(
         threads: Threads of the linear algebra.
     """
     evaluation = spec["evaluation"]
-    chosen = load_subset(subset)["items"]
+    of_run = load_subset(subset)
+    chosen = of_run["items"]
     known = load_items(corpus, [item_id for pool in chosen.values() for item_id in pool])
     train = [known[item_id] for item_id in chosen[evaluation["train_pool"]]]
     test = [known[item_id] for item_id in chosen[evaluation["test_pool"]]]
-    about = read_json(manifest) if manifest is not None else None
+    about = None
+    if manifest is not None:
+        about = read_json(manifest)
+        _check_manifest(about, manifest, model=spec["model"], key=spec["encoder"]["key"], subset=of_run["id"])
     if vectors is None or about is None:
         prediction, fit, arrays = probe_lookup(train, test)
     else:
@@ -137,6 +150,8 @@ def write_probe(
             "encoder": {**spec["encoder"], "measured": measured},
             "evaluation": evaluation,
             **fit,
+            "run": facts.resolve().parents[1].name,
             "predictions_sha256": sha256_file(predictions),
+            "head_sha256": sha256_file(head),
         },
     )

@@ -181,8 +181,8 @@ def build_random_bert(
             tensors[name] = rng.normal(0.0, _STANDARD_DEVIATION, shapes[name]).astype(np.float32)
     folder.mkdir(parents=True, exist_ok=True)
     sizes = {"layers": layers, "width": width, "heads": heads, "intermediate": intermediate}
-    write_json(folder / "config.json", _config(**sizes, max_tokens=max_tokens))
-    write_json(folder / "tokenizer.json", _tokenizer())
-    write_json(folder / "tokenizer_config.json", _tokenizer_config(max_tokens))
+    write_json(folder / "config.json", _config(**sizes, max_tokens=max_tokens), sealed=False)
+    write_json(folder / "tokenizer.json", _tokenizer(), sealed=False)
+    write_json(folder / "tokenizer_config.json", _tokenizer_config(max_tokens), sealed=False)
     # One metadata key only: the order of several is not fixed. The model loader wants this one.
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})

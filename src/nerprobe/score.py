@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nerprobe.errors import ArtefactError
-from nerprobe.files import read_json, sha256_file, write_json
+from nerprobe.files import AGAIN, check_sha256, read_json, write_json
 from nerprobe.spans import mentions
 from nerprobe.subset import load_subset
 
@@ -120,7 +120,7 @@ def tags_by_item(path: Path, order: Sequence[str]) -> list[tuple[str, list[str],
             where=str(path),
             expected=f"{len(order)} items",
             got=f"{len(found)} items",
-            todo=f"remove it and run snakemake again: rm {path}",
+            todo=AGAIN,
         )
     return [(item_id, *found[item_id]) for item_id in order]
 
@@ -128,12 +128,9 @@ def tags_by_item(path: Path, order: Sequence[str]) -> list[tuple[str, list[str],
 def write_metrics(*, run: str, predictions: Path, facts: Path, subset: Path, corpus_info: Path, output: Path) -> None:
     """Run the stage: write ``metrics/<model>.json`` (DESIGN section 2)."""
     about, corpus, chosen = read_json(facts), read_json(corpus_info), load_subset(subset)
-    if sha256_file(predictions) != about["predictions_sha256"]:
-        raise ArtefactError(
-            "this file differs from its head's record",
-            where=str(predictions),
-            todo=f"remove it and run snakemake again: rm {predictions}",
-        )
+    check_sha256(predictions, about["predictions_sha256"], record=facts)
+    if about["run"] != run:
+        raise ArtefactError("this head is of another run", where=str(facts), expected=run, got=about["run"], todo=AGAIN)
     evaluation = about["evaluation"]
     rows = tags_by_item(predictions, chosen["items"][evaluation["test_pool"]])
     dataset = {name: corpus[name] for name in ("source", "repo", "revision", "sha256")}
@@ -149,6 +146,7 @@ def write_metrics(*, run: str, predictions: Path, facts: Path, subset: Path, cor
             "dataset": dataset,
             "subset": {"id": chosen["id"], "seed": chosen["seed"], "counts": chosen["counts"]},
             "encoder": about["encoder"],
+            "predictions_sha256": about["predictions_sha256"],
             "evaluations": [
                 {
                     "protocol": evaluation["protocol"],

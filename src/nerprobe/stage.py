@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nerprobe.errors import NerprobeError
-from nerprobe.files import write_json
+from nerprobe.errors import NerprobeError, StorageError
+from nerprobe.files import storage_error, write_json
 from nerprobe.log import logger, logging_to
 from nerprobe.redact import scrub
 
@@ -29,22 +29,29 @@ def stage(name: str, *, log: Path | None, failure: Path | None = None) -> Iterat
     with logging_to(log):
         try:
             yield
-        except NerprobeError as error:
-            reason = scrub(str(error))
-            logger.error("%s: %s", name, reason)
         except Exception as error:
-            # Not foreseen: the log gets the traceback, the board gets the first line.
-            logger.exception("%s failed", name)
-            reason = scrub(f"{type(error).__name__}: {' '.join(str(error).split())[:400]}")
+            known = error if isinstance(error, NerprobeError) else None
+            if isinstance(error, OSError):
+                known = storage_error(error, error.filename or "")
+            if known is not None:
+                reason = scrub(str(known))
+                logger.error("%s: %s", name, reason)
+            else:
+                # Not foreseen: the log gets the traceback, the board gets the first line.
+                logger.exception("%s failed", name)
+                reason = scrub(f"{type(error).__name__}: {' '.join(str(error).split())[:400]}")
         else:
             if failure is not None:
                 failure.unlink(missing_ok=True)
             return
         if failure is not None:
-            # Scores of an earlier state of this encoder must not outlive the failure of the present one.
-            (failure.parent.parent / "metrics" / failure.name).unlink(missing_ok=True)
-            write_json(
-                failure,
-                {"schema": 1, "stage": name, "model": failure.name.removesuffix(".json"), "reason": reason},
-            )
+            try:
+                # Scores of an earlier state of this encoder must not outlive the failure of the present one.
+                (failure.parent.parent / "metrics" / failure.name).unlink(missing_ok=True)
+                write_json(
+                    failure,
+                    {"schema": 1, "stage": name, "model": failure.name.removesuffix(".json"), "reason": reason},
+                )
+            except (OSError, StorageError) as error:  # the disk that this stage failed on, as a rule
+                logger.error("%s: the board cannot be told why: %s", name, scrub(str(error)))
     sys.exit(1)

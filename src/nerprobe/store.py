@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from nerprobe.corpus import Item
-from nerprobe.files import canonical_json, write_bytes
+from nerprobe.files import SCHEMA, canonical_json, write_bytes
 from nerprobe.log import logger
 from nerprobe.vector_files import Counts, Vectors
 
@@ -89,6 +89,8 @@ class VectorStore:
         try:
             with safe_open(str(block), framework="np") as opened:
                 about = json.loads(opened.metadata()["nerprobe"])
+            if about["schema"] != SCHEMA:
+                raise ValueError(f"schema {about['schema']}")
             self._add(about["addresses"], _Block(block, about["stats"], about["encoder"], whole=False))
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
             self._drop(block, error)
@@ -141,7 +143,12 @@ class VectorStore:
         """
         self.encoder = dict(encoder)
         about = canonical_json(
-            {"schema": 1, "addresses": list(addresses), "stats": [list(own) for own in stats], "encoder": self.encoder}
+            {
+                "schema": SCHEMA,
+                "addresses": list(addresses),
+                "stats": [list(own) for own in stats],
+                "encoder": self.encoder,
+            }
         )
         data = save(
             {"vectors": np.ascontiguousarray(vectors), "n_subwords": np.ascontiguousarray(n_subwords)},

@@ -9,7 +9,7 @@ from typing import Any
 
 from nerprobe.corpus import count_pool, stored_batches
 from nerprobe.errors import ArtefactError, SubsetSizeError
-from nerprobe.files import canonical_json, read_json, sha256_text, write_json
+from nerprobe.files import AGAIN, canonical_json, read_json, sha256_text, write_json
 from nerprobe.versions import SUBSET_RULE
 
 
@@ -113,6 +113,6 @@ def load_subset(path: Path) -> dict[str, Any]:
         ArtefactError: If it lacks what the stage writes.
     """
     subset = read_json(path)
-    if not isinstance(subset, dict) or not {"id", "seed", "counts", "items"} <= set(subset):
-        raise ArtefactError("this is no subset file", where=str(path), todo=f"remove it: rm {path}")
+    if not {"id", "seed", "counts", "items"} <= set(subset):
+        raise ArtefactError("this is no subset file", where=str(path), todo=AGAIN)
     return subset

@@ -63,7 +63,8 @@ def split_train(run: Run, *, base: Path) -> Split:
     pool = run.probe["evaluation"]["train_pool"]
     corpus = base / run.folder / "corpus.parquet"
     spec = {**run.corpus, "pools": {pool: run.corpus["pools"][pool]}}
-    items = load_items(corpus).values() if corpus.is_file() else read_items(spec)[0]
+    whole = corpus.is_file() and corpus.with_suffix(".json").is_file()
+    items = load_items(corpus).values() if whole else read_items(spec)[0]
     known = {item.item_id: item for item in items if item.pool == pool}
     where = f"task {run.task.name}"
     size, seed = run.subset["sizes"][pool], run.subset["seed"]

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors import safe_open
 
+from nerprobe.array_files import whole_arrays, write_arrays
 from nerprobe.corpus import Item
 from nerprobe.encoders import Encoder
 from nerprobe.errors import ConfigError, NonFiniteError
-from nerprobe.files import read_json, write_bytes, write_json
+from nerprobe.files import read_json, write_json
 from nerprobe.frozen import FrozenEncoder
 from nerprobe.log import logger, progress_bar
 from nerprobe.store import address
@@ -102,12 +102,8 @@ def layer_files(items: Sequence[Item], folder: Path, layer: int) -> list[Path]:
 
 
 def _whole(path: Path) -> bool:
-    """Say whether a file is there with all its bytes."""
-    try:
-        with safe_open(str(path), framework="np") as opened:
-            return {"split", *POOLINGS} <= set(opened.keys())
-    except (OSError, SafetensorError):
-        return False
+    """Say whether a file is there with all its bytes, unchanged."""
+    return path.is_file() and whole_arrays(path)
 
 
 def read_layer(files: Sequence[Path], pooling: str) -> Vectors:
@@ -198,5 +194,5 @@ def _compute(
                     own = {name: vectors[:, place * width : (place + 1) * width] for name, vectors in found.items()}
                     kept = {name: part if name == "mean" else part[split] for name, part in own.items()}
                     arrays = {name: np.ascontiguousarray(part) for name, part in kept.items()}
-                    write_bytes(files[layer][index], save({**arrays, "split": split}))
+                    write_arrays(files[layer][index], {**arrays, "split": split})
             bar.advance(len(block))

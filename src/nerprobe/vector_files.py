@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from nerprobe.corpus import Item
 from nerprobe.errors import ArtefactError
-from nerprobe.files import atomic_path, canonical_json, sha256_file
+from nerprobe.files import AGAIN, atomic_path, canonical_json, check_sha256
 
 Vectors = npt.NDArray[np.floating[Any]]
 Counts = npt.NDArray[np.int32]
@@ -80,9 +80,7 @@ def read_vectors(path: Path, manifest: Mapping[str, Any], wanted: Sequence[Item]
     Raises:
         ArtefactError: If the file is damaged, foreign, or lacks words.
     """
-    again = f"remove it and run snakemake again: rm {path}"
-    if sha256_file(path) != manifest["sha256"]:
-        raise ArtefactError("this file differs from its manifest", where=str(path), todo=again)
+    check_sha256(path, manifest["sha256"], record=path.with_suffix(".json"))
     opened = pq.ParquetFile(path)
     width = opened.schema_arrow.field("vector").type.list_size
     need = {item.item_id: len(item.words) for item in wanted}
@@ -104,6 +102,6 @@ def read_vectors(path: Path, manifest: Mapping[str, Any], wanted: Sequence[Item]
             where=f"{path}: {wrong[0]}",
             expected=f"{need[wrong[0]]} rows",
             got=str(len(joined.get(wrong[0], ()))),
-            todo=again,
+            todo=AGAIN,
         )
     return joined

@@ -26,7 +26,7 @@ from nerprobe.fetch import (
     folder_files,
     write_encoder,
 )
-from nerprobe.files import sha256_file
+from nerprobe.files import read_json, sha256_file
 from nerprobe.random_bert import build_random_bert
 
 TINY: dict[str, int] = {
@@ -274,7 +274,16 @@ def test_a_damaged_memory_of_hashes_is_no_harm(encoder: Path, tmp_path: Path, da
     text = damage.replace("%s", str(encoder / "config.json"))
     memory.write_bytes(text.encode(errors="surrogateescape"))
     assert cached_folder_files(encoder, memory) == folder_files(encoder)
-    assert len(json.loads(memory.read_text())) == len(NAMES)
+    assert len(read_json(memory)) == len(NAMES)
+
+
+def test_a_flipped_bit_in_the_memory_of_hashes_is_no_harm(encoder: Path, tmp_path: Path) -> None:
+    """A wrong hash here would name the wrong encoder, and be believed for as long as its file stays the same."""
+    memory = tmp_path / "hashes.json"
+    files = cached_folder_files(encoder, memory)
+    good = files[0]["sha256"]
+    memory.write_text(memory.read_text().replace(good, ("1" if good[0] == "0" else "0") + good[1:]))
+    assert cached_folder_files(encoder, memory) == files
 
 
 def test_a_memory_that_cannot_be_written_is_no_harm(encoder: Path) -> None:

@@ -19,7 +19,7 @@ from nerprobe.controls import CharNgrams
 from nerprobe.corpus import Item, corpus_table
 from nerprobe.embed import write_embeddings
 from nerprobe.errors import ArtefactError
-from nerprobe.files import sha256_file, write_json
+from nerprobe.files import read_json, sha256_file, write_json
 from nerprobe.probe import write_probe
 
 P, S = "PROFESION", "SITUACION_LABORAL"
@@ -127,7 +127,15 @@ def test_running_twice_gives_identical_files(files: dict[str, Path]) -> None:
 
 def test_vectors_that_differ_from_their_manifest_are_refused(files: dict[str, Path]) -> None:
     files["vectors"].write_bytes(files["vectors"].read_bytes() + b"\0")
-    with pytest.raises(ArtefactError, match="differs from its manifest"):
+    with pytest.raises(ArtefactError, match="differs from its record in vectors.json"):
+        probe(files)
+    assert not files["predictions"].exists()
+
+
+@pytest.mark.parametrize(("field", "value"), [("model", "n"), ("key", "kk"), ("subset", "t")])
+def test_vectors_of_another_encoder_or_subset_are_refused(files: dict[str, Path], field: str, value: str) -> None:
+    write_json(files["manifest"], read_json(files["manifest"]) | {field: value})
+    with pytest.raises(ArtefactError, match=f"of another {field}; expected .; got {value}"):
         probe(files)
     assert not files["predictions"].exists()
 

@@ -137,6 +137,9 @@ def test_the_number_of_gold_mentions_does_not_depend_on_predictions(pairs: Pairs
 # --- the stage -----------------------------------------------------------------------------------
 
 
+RUN = "test2-train2-00000000"
+
+
 def stage_files(folder: Path, order: list[str]) -> dict[str, Path]:
     """Write predictions of two items and what belongs to them."""
     files = {name: folder / name for name in ("predictions", "facts", "subset", "corpus_info", "output")}
@@ -154,6 +157,7 @@ def stage_files(folder: Path, order: list[str]) -> dict[str, Path]:
         files["facts"],
         {
             "model": "m",
+            "run": RUN,
             "encoder": {"key": "k"},
             "evaluation": evaluation,
             **fit,
@@ -174,10 +178,10 @@ def stage_files(folder: Path, order: list[str]) -> dict[str, Path]:
 
 
 def test_the_metrics_file_has_the_fields_of_the_contract(tmp_path: Path) -> None:
-    write_metrics(run="test2-train2-00000000", **stage_files(tmp_path, ["t2", "t1"]))
+    write_metrics(run=RUN, **stage_files(tmp_path, ["t2", "t1"]))
     metrics = json.loads((tmp_path / "output").read_text())
     assert {"task", "model", "run", "dataset", "encoder", "evaluations", "probe", "versions"} <= set(metrics)
-    assert (metrics["task"], metrics["model"], metrics["run"]) == ("tiny", "m", "test2-train2-00000000")
+    assert (metrics["task"], metrics["model"], metrics["run"]) == ("tiny", "m", RUN)
     assert {"repo", "revision", "sha256"} <= set(metrics["dataset"])
     assert {"C", "max_iter", "tol", "iterations", "converged"} <= set(metrics["probe"])
     assert metrics["probe"]["converged"] is False
@@ -192,12 +196,18 @@ def test_the_metrics_file_has_the_fields_of_the_contract(tmp_path: Path) -> None
 @pytest.mark.parametrize("order", [["t1"], ["t1", "t2", "t3"], ["t1", "other"]])
 def test_predictions_of_other_items_are_refused(tmp_path: Path, order: list[str]) -> None:
     with pytest.raises(ArtefactError, match="predictions are not of this subset"):
-        write_metrics(run="r", **stage_files(tmp_path, order))
+        write_metrics(run=RUN, **stage_files(tmp_path, order))
     assert not (tmp_path / "output").exists()
 
 
 def test_predictions_that_changed_are_refused(tmp_path: Path) -> None:
     files = stage_files(tmp_path, ["t1", "t2"])
     files["predictions"].write_bytes(files["predictions"].read_bytes() + b"\0")
-    with pytest.raises(ArtefactError, match="differs from its head's record"):
-        write_metrics(run="r", **files)
+    with pytest.raises(ArtefactError, match="differs from its record in facts"):
+        write_metrics(run=RUN, **files)
+
+
+def test_a_head_of_another_run_is_refused(tmp_path: Path) -> None:
+    files = stage_files(tmp_path, ["t1", "t2"])
+    with pytest.raises(ArtefactError, match=f"of another run; expected other-run; got {RUN}"):
+        write_metrics(run="other-run", **files)

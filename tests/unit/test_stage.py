@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nerprobe.errors import CorpusFormatError
+from nerprobe.files import read_json
 from nerprobe.log import logger
 from nerprobe.stage import stage
 
@@ -51,8 +52,7 @@ def test_a_mistake_that_a_user_can_mend_ends_in_one_line(
 
 def test_the_reason_is_left_for_the_board(log: Path, failure: Path) -> None:
     fail(CorpusFormatError("no", where="f:3"), log=log, failure=failure)
-    record = json.loads(failure.read_text())
-    assert record == {"schema": 1, "stage": "embed", "model": "my-model", "reason": "f:3: no"}
+    assert read_json(failure) == {"schema": 1, "stage": "embed", "model": "my-model", "reason": "f:3: no"}
 
 
 @pytest.mark.parametrize("name", ["fetch", "embed"])

@@ -1,6 +1,7 @@
 rule embed:
     input:
         table=ancient("results/{task}/{run}/corpus.parquet"),
+        info=ancient("results/{task}/{run}/corpus.json"),
         subset="results/{task}/{run}/subset.json",
         encoder=encoder_record,
     output:

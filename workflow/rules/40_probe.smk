@@ -1,6 +1,7 @@
 rule probe:
     input:
         table=ancient("results/{task}/{run}/corpus.parquet"),
+        info=ancient("results/{task}/{run}/corpus.json"),
         subset="results/{task}/{run}/subset.json",
         vectors=vectors_of("parquet"),
         manifest=vectors_of("json"),
