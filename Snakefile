@@ -26,6 +26,10 @@ rule all:
         metrics=METRICS,
 
 
+onstart:
+    refuse_read_only()
+
+
 onsuccess:
     show_boards()
 

@@ -69,7 +69,12 @@ def storage_error(error: OSError, path: Path | str) -> StorageError | None:
         todo = "make its folder writable, or work in another one (snakemake --directory DIR)"
     else:
         return None
-    return StorageError("this file cannot be written", where=str(path), got=os.strerror(error.errno), todo=todo)
+    return StorageError("this cannot be written", where=str(path), got=os.strerror(error.errno), todo=todo)
+
+
+def read_only(folder: Path) -> StorageError | None:
+    """Return the error for a folder that cannot be written."""
+    return storage_error(OSError(errno.EROFS, ""), f"{folder}/")
 
 
 def is_abandoned(temporary: Path, *, remove: bool = False) -> bool:

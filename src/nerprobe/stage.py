@@ -53,5 +53,5 @@ def stage(name: str, *, log: Path | None, failure: Path | None = None) -> Iterat
                     {"schema": 1, "stage": name, "model": failure.name.removesuffix(".json"), "reason": reason},
                 )
             except (OSError, StorageError) as error:  # the disk that this stage failed on, as a rule
-                logger.error("%s: the board cannot be told why: %s", name, scrub(str(error)))
+                logger.info("%s: the reason is not kept for the board: %s", name, scrub(str(error)))
     sys.exit(1)

@@ -25,14 +25,14 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
 from helpers import Place, Ran, corpus_text
 
-KINDS = ("kill job", "kill snakemake", "kill all", "SIGTERM", "SIGINT", "full disk", "read-only results")
+KINDS = ("kill job", "kill snakemake", "SIGTERM", "SIGINT", "full disk", "read-only results")
 MOUNTED = ("full disk", "read-only results")
 STAGES = ("fetch", "corpus", "subset", "embed", "probe", "score", "leaderboard")
 MADE = {
@@ -45,8 +45,12 @@ MADE = {
     "leaderboard": ("results/*/*/leaderboard.*",),
 }
 """What each stage makes; the store of vectors is left, so that only the cases of embed load a network."""
-CONFIG = ("models=[random-bert,char-ngrams]", "baselines=[train-lookup]", "data_dir=data")
-SUBSET = "subset={seed: 1, test: 20, train: 100}"
+CONFIG = (
+    "models=[random-bert,char-ngrams]",
+    "baselines=[]",
+    "data_dir=data",
+    "subset={seed: 1, test: 20, train: 100}",
+)
 SPACE = "96m"
 PATIENCE = 240.0
 
@@ -67,6 +71,14 @@ class Undisturbed:
     folder: Path
     metrics: dict[str, bytes]
     seconds: dict[str, float]
+
+
+class Quiet(Place):
+    """A place where the board is not shown in the end."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**super().environment, "NERPROBE_BOARD": "no"}
 
 
 # --- processes, as /proc tells of them ----------------------------------------------------------------
@@ -101,10 +113,8 @@ def processes_of(session: int) -> list[int]:
 
 
 def send(process: int, number: int) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.kill(process, number)
-    except ProcessLookupError:
-        pass
 
 
 @contextmanager
@@ -112,7 +122,7 @@ def started(place: Place, output: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Start Snakemake in a session of its own; what is left of it in the end is ended."""
     with output.open("wb") as sink:
         running = subprocess.Popen(
-            place.command([*CONFIG, SUBSET], []),
+            place.command(CONFIG, []),
             cwd=place.typed,
             env=place.environment,
             stdin=subprocess.DEVNULL,
@@ -160,7 +170,7 @@ def prepare(root: Path) -> Undisturbed:
         (bio / f"{name}_spacy.txt").write_text(text, encoding="utf-8")
     folder = root / "undisturbed"
     folder.mkdir()
-    place = Place(typed=root, folder=folder, home=folder)
+    place = Quiet(typed=root, folder=folder, home=folder)
     with started(place, root / "undisturbed.out") as running:
         seconds = watch(running)
     if running.returncode:
@@ -201,7 +211,7 @@ def place_for(case: Case, base: Undisturbed, root: Path) -> Iterator[Place]:
             results = work / "results"
             subprocess.run(["mount", "--bind", results, results], check=True)
             mounts.append(results)
-        yield Place(typed=root, folder=work, home=work)
+        yield Quiet(typed=root, folder=work, home=work)
     finally:
         for point in reversed(mounts):
             subprocess.run(["umount", "--lazy", point], check=True)
@@ -237,13 +247,12 @@ def break_it(case: Case, place: Place, running: subprocess.Popen[bytes], job: in
     if case.kind == "kill job":
         send(job, signal.SIGKILL)
     elif case.kind == "kill snakemake":
-        send(running.pid, signal.SIGKILL)
-    elif case.kind == "kill all":
-        os.killpg(running.pid, signal.SIGKILL)
+        # Alone, so that its jobs are orphans that write late; or with them all, as when the power fails.
+        send(-running.pid if case.moment > 0.5 else running.pid, signal.SIGKILL)
     elif case.kind == "SIGTERM":
         send(running.pid, signal.SIGTERM)
     elif case.kind == "SIGINT":  # as a terminal does: to the whole group
-        os.killpg(running.pid, signal.SIGINT)
+        send(-running.pid, signal.SIGINT)
     elif case.kind == "full disk":
         fill(work)
     else:
@@ -260,10 +269,10 @@ def mend(case: Case, place: Place) -> None:
 
 def go_on(place: Place) -> Ran:
     """Do what README says: the same command again, after --unlock if the folder is locked."""
-    ran = place.run(*CONFIG, SUBSET)
+    ran = place.run(*CONFIG)
     if ran.code and "--unlock" in ran.out:
-        place.run(*CONFIG, SUBSET, flags=["--unlock"])
-        ran = place.run(*CONFIG, SUBSET)
+        place.run(*CONFIG, flags=["--unlock"])
+        ran = place.run(*CONFIG)
     return ran
 
 

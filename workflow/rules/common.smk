@@ -1,5 +1,6 @@
 # Configuration, wildcard constraints, and what is known when the workflow is read.
 import inspect
+import logging
 import os
 import re
 import subprocess
@@ -8,11 +9,14 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
+# A full disk must not turn each line of Snakemake's own log into a traceback.
+logging.raiseExceptions = False
+
 PROJECT = Path(str(workflow.current_basedir)).parents[1]
 sys.path.insert(0, str(PROJECT / "src"))
 
 from nerprobe.errors import NerprobeError
-from nerprobe.files import canonical_json, sha256_text
+from nerprobe.files import canonical_json, read_only, sha256_text
 from nerprobe.plan import make_plan
 
 
@@ -174,6 +178,13 @@ def vectors_of(suffix):
 
 def failure_of(wildcards):
     return f"results/{wildcards.task}/{wildcards.run}/failures/{wildcards.model}.json"
+
+
+def refuse_read_only():
+    """End with one clear line where nothing can be written, before a job runs into it."""
+    for folder in map(Path, ("results", "resources", "logs")):
+        if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
+            raise WorkflowError(str(read_only(folder)))
 
 
 def show_boards():
