@@ -96,8 +96,8 @@ def is_abandoned(temporary: Path, *, remove: bool = False) -> bool:
 
 def temporaries(folder: Path, name: str = "") -> list[Path]:
     """Return the temporary files in a folder, those of one target if its name is given."""
-    start = f".{glob.escape(name[:80])}." if name else "."
-    return sorted(folder.glob(f"{start}*.tmp"))
+    pattern = f".{glob.escape(name[:80])}.{'?' * 8}.tmp" if name else ".*.tmp"
+    return sorted(folder.glob(pattern))
 
 
 def _locked_temporary(path: Path) -> tuple[int, Path]:

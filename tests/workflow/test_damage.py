@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from helpers import Place
+from makers import run_nerprobe
 from safetensors.numpy import save
 
 from nerprobe.embed import write_embeddings
@@ -226,8 +228,12 @@ def test_verify_names_a_whole_file_of_another_model(
     finished: Finished, damaged: Callable[..., Path], artefact: str
 ) -> None:
     path = finished.find(artefact)
-    (other,) = path.parent.glob(path.name.replace("alpha", "random-bert").split(".")[0] + ".*" + path.suffix)
-    assert str(damaged(artefact, lambda path: path.write_bytes(other.read_bytes()) and None)) in named(verify([]))
+    other = next(path.parent.glob(f"random-bert*{path.suffix}")).read_bytes()
+
+    def swap(path: Path) -> None:
+        path.write_bytes(other)
+
+    assert str(damaged(artefact, swap)) in named(verify([]))
 
 
 @pytest.mark.parametrize("how", [*DAMAGES, "version"])
@@ -249,3 +255,62 @@ def test_stages_read_what_is_whole(finished: Finished, damaged: Callable[..., Pa
     """Or the tests above could not fail."""
     finished.stage(stage)
     assert any(finished.run.with_name("again").iterdir())
+
+
+# --- the whole way: damage, the next commands, and the same metrics ---------------------------------------
+
+
+def metrics_of(place: Place) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (place.run_folder() / "metrics").iterdir()}
+
+
+def verified(place: Place, *options: str) -> tuple[int, str]:
+    done = run_nerprobe("verify", *options, cwd=place.folder or place.typed)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout + done.stderr
+
+
+def mended(place: Place, before: dict[str, bytes]) -> None:
+    """Do what the messages say: nothing is removed by hand, and nothing that was damaged is ever scored."""
+    config = place.config(*MODELS, baselines=BASELINES)
+    ran = place.run(*config)
+    assert "Traceback" not in ran.out
+    left = place.run_folder() / "metrics"
+    for path in left.iterdir() if left.exists() else []:
+        with suppress(ArtefactError):
+            read_json(path)
+            assert path.read_bytes() == before[path.name]
+    assert verified(place, "--remove")[0] == 1, "not without being asked"
+    assert verified(place, "--remove", "--yes")[0] == 0
+    ran = place.run(*config)
+    assert ran.code == 0, ran.out
+    assert metrics_of(place) == before
+    assert verified(place) == (0, verified(place)[1])
+    assert place.dry(*config).nothing
+
+
+@pytest.mark.parametrize("how", ["cut", "flipped"])
+def test_all_files_damaged_at_once_are_made_again(base: Place, place: Place, board: Path, how: str) -> None:
+    there = copied(base, place, f"all {how}")
+    before = metrics_of(there)
+    folder = there.folder or there.typed
+    paths = [path for pattern in ARTEFACTS.values() for path in sorted(folder.glob(pattern))]
+    assert len(paths) >= len(ARTEFACTS)
+    for path in paths:
+        told = path.stat()
+        DAMAGES[how](path)
+        if how == "flipped":  # as a failing disk does: no time tells
+            os.utime(path, ns=(told.st_atime_ns, told.st_mtime_ns))
+    code, out = verified(there)
+    assert code == 1
+    for path in paths:
+        assert f"{path.relative_to(folder)}: " in out
+    mended(there, before)
+
+
+@pytest.mark.parametrize("artefact", ["corpus record", "vectors", "predictions", "encoder record"])
+def test_a_single_damaged_file_is_made_again(base: Place, place: Place, board: Path, artefact: str) -> None:
+    there = copied(base, place, f"one {artefact}")
+    before = metrics_of(there)
+    DAMAGES["cut"](sorted((there.folder or there.typed).glob(ARTEFACTS[artefact]))[0])
+    mended(there, before)
