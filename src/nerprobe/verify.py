@@ -22,7 +22,7 @@ from nerprobe.errors import ArtefactError
 from nerprobe.files import SCHEMA, is_abandoned, read_json, sha256_file
 
 DATA = (".parquet", ".safetensors")
-"""Suffixes of files whose hash a record must tell."""
+"""Suffixes of files whose hash a record must tell, beside those of a board."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ def check_run(folder: Path, report: Report) -> None:
         if path in told:
             if found != told[path][0]:
                 report.blame(path, f"this file differs from its record in {told[path][1].relative_to(folder)}")
-        elif path.suffix in DATA:
+        elif path.suffix in DATA or path.name.startswith("leaderboard."):
             report.blame(path, "no whole record tells what this file should hold")
     _check_links(folder, records, hashes, report)
 
