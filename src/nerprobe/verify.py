@@ -143,7 +143,7 @@ def _check_links(
                 report.blame(path, f"not scored from the {predictions.relative_to(folder)} that is here")
     board = records.get(folder / "leaderboard.json")
     if board is not None:
-        here = {path.name: sha256_file(path) for path in (folder / "metrics").glob("*.json")}
+        here = {path.name: sha256_file(path) for path in (folder / "metrics").glob("*.json") if path.is_file()}
         other = [name for name, digest in board.get("metrics_sha256", {}).items() if here.get(name) != digest]
         if other:
             boards = sorted(folder.glob("leaderboard.*"))

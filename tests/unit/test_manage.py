@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from loopback_hub import LoopbackHub
 
+from nerprobe.files import write_json
+
 PROJECT = Path(__file__).resolve().parents[2]
 COMMIT = "89abcdef0123456789abcdef0123456789abcdef"
 
@@ -95,6 +97,22 @@ def test_forget_keeps_vectors_that_another_model_shares(tmp_path):
     leave(tmp_path, "alpha", "a" * 12)
     shared = leave(tmp_path, "twin", "a" * 12)[-1]
     assert nerprobe("forget", "alpha", "--yes", cwd=tmp_path).returncode == 0
+    assert shared.exists()
+
+
+def test_forget_removes_the_layers_of_a_sweep_unless_another_model_shares_them(tmp_path):
+    def swept(model: str, key: str) -> Path:
+        write_json(tmp_path / "results/task/run/sweeps" / f"{model}.json", {"model": model, "encoder": {"key": key}})
+        layer = tmp_path / "resources" / "sweeps" / key / "layer-00" / "b.safetensors"
+        layer.parent.mkdir(parents=True, exist_ok=True)
+        layer.write_text("")
+        return layer
+
+    own, shared = swept("alpha", "a" * 12), swept("alpha2", "b" * 12)
+    swept("twin", "b" * 12)
+    for model in ("alpha", "alpha2"):
+        assert nerprobe("forget", model, "--yes", cwd=tmp_path).returncode == 0
+    assert not own.parents[1].exists()
     assert shared.exists()
 
 

@@ -17,6 +17,7 @@ from makers import TYPES, corpus_spec, make_item
 
 from nerprobe.corpus import Item, corpus_table, write_corpus
 from nerprobe.errors import ArtefactError, SubsetSizeError
+from nerprobe.files import sha256_file, write_json
 from nerprobe.subset import load_subset, rank, take, write_subset
 
 P, S = TYPES
@@ -82,7 +83,7 @@ def subset_of(test: int | str, train: int | str, seed: int = 5) -> dict[str, Any
     with tempfile.TemporaryDirectory() as place:
         table, info, output = (Path(place) / name for name in ("c.parquet", "c.json", "s.json"))
         pq.write_table(corpus_table(list(CORPUS.values()), []), table, row_group_size=2)
-        info.write_text(json.dumps({"types": list(TYPES)}))
+        write_json(info, {"types": list(TYPES), "corpus_sha256": sha256_file(table)})
         write_subset(spec, corpus=table, corpus_info=info, output=output)
         return load_subset(output)
 
