@@ -67,9 +67,9 @@ def add_block(folder: Path) -> Path:
 
 
 def test_a_block_of_another_version_is_named_and_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nerprobe.store.SCHEMA", 2)
-    block = add_block(Path("resources/vectors/key"))
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr("nerprobe.store.SCHEMA", 2)
+        block = add_block(Path("resources/vectors/key"))
     assert "another version" in found()[str(block)]
     assert "a" not in VectorStore(block.parent)
     assert not block.exists()
