@@ -10,7 +10,7 @@ from typing import Any
 from nerprobe.config import closest
 from nerprobe.corpus import Item, load_items
 from nerprobe.errors import ArtefactError, UnknownModelError
-from nerprobe.files import read_json
+from nerprobe.files import AGAIN, check_sha256, read_json
 from nerprobe.mention_errors import folded
 from nerprobe.score import tags_by_item
 from nerprobe.spans import Mention, mentions
@@ -56,8 +56,8 @@ def load_board(file: Path) -> dict[str, Any]:
         ArtefactError: If it is something else.
     """
     board = read_json(file)
-    if not isinstance(board, dict) or board.get("schema") != 1 or "rows" not in board:
-        raise ArtefactError("this is no board", where=str(file), todo="remove it and run snakemake again")
+    if "rows" not in board:
+        raise ArtefactError("this is no board", where=str(file), todo=AGAIN)
     return board
 
 
@@ -110,6 +110,9 @@ def load_predictions(folder: Path, models: Sequence[str] | None = None) -> RunPr
         path = folder / "predictions" / f"{row['model']}.parquet"
         if models is None and not path.exists():
             continue  # a model off the list, whose row stands on its metrics alone
+        head = folder / "heads" / f"{row['model']}.json"
+        if path.exists() and head.exists():
+            check_sha256(path, read_json(head).get("predictions_sha256"), record=head)
         found = [mentions(tags) for _, _, tags in tags_by_item(path, test)]
         predicted[row["model"]] = found
         counts = (

@@ -104,12 +104,8 @@ def tags_by_item(path: Path, order: Sequence[str]) -> list[tuple[str, list[str],
     try:
         rows = pq.read_table(path, columns=["item_id", "gold", "predicted"]).to_pylist()
     except (pa.ArrowException, OSError) as error:
-        raise ArtefactError(
-            "cannot read these predictions",
-            where=str(path),
-            got=str(error)[:200],
-            todo=f"remove what is there and run snakemake again: rm -f {path}",
-        ) from error
+        what = "cannot read these predictions"
+        raise ArtefactError(what, where=str(path), got=str(error)[:200], todo=AGAIN) from error
     for row in rows:
         gold, predicted = found.setdefault(row["item_id"], ([], []))
         gold.append(row["gold"])
