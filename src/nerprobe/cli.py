@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from nerprobe.errors import NerprobeError
+from nerprobe.redact import scrub
 from nerprobe.stage import stage
 
 app = typer.Typer(
@@ -344,5 +345,5 @@ def main() -> None:
     try:
         app()
     except NerprobeError as error:
-        sys.stderr.write(f"nerprobe: {error}\n")
+        sys.stderr.write(f"nerprobe: {scrub(str(error))}\n")
         sys.exit(1)

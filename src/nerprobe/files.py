@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,6 +66,9 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: object) -> None:
     """Write a value as JSON that people can read, with sorted keys; NaN is refused."""
     text = json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
+    # Control characters beyond ASCII would act where the file is printed; half characters (the name of a
+    # folder that is no UTF-8) cannot be encoded at all.
+    text = re.sub("[\x7f-\x9f\ud800-\udfff]", lambda char: f"\\u{ord(char[0]):04x}", text)
     write_text(path, text + "\n")
 
 
@@ -78,7 +82,7 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - JSON has no narrower type
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ArtefactError("cannot read this file", where=str(path), got=error.strerror or "") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ArtefactError(
             "this file is damaged",
             where=str(path),
