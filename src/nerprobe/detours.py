@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -10,9 +11,10 @@ from nerprobe.errors import EncoderFolderError
 
 _KERNELS = frozenset({"attn_implementation", "_attn_implementation", "experts_implementation"})
 _OPT_IN = (
-    "its own Python code is not run: read that code first, then write an entry into config/models.yaml "
+    "that code is not run: read it first, then write an entry into config/models.yaml "
     "with a full revision and trust_remote_code: true"
 )
+_PICKLE = "take another encoder, or have its authors save it as model.safetensors"
 
 
 def _texts(value: object, key: str = "") -> Iterator[tuple[str, str]]:
@@ -68,6 +70,16 @@ def refuse_detours(folder: Path) -> None:
                 )
 
 
-def opt_in_hint(error: BaseException) -> str:
-    """Return what to do about a loader's refusal to run a model's own code; empty for other errors."""
-    return _OPT_IN if "trust_remote_code" in str(error) else ""
+def not_loaded(part: str, folder: Path, error: BaseException) -> EncoderFolderError:
+    """Return the error for a part of an encoder that its library refuses to load, with what to do about it.
+
+    The advice of the libraries is left out where following it would run the encoder's own code.
+    """
+    what, got, todo = f"{part} cannot be loaded", f"{type(error).__name__}: {' '.join(str(error).split())[:300]}", ""
+    if "trust_remote_code" in str(error):
+        got, todo = "it brings Python code of its own", _OPT_IN
+    elif "ignore_mismatched_sizes" in str(error):
+        got = "weights of another shape than config.json says"
+    elif isinstance(error, pickle.UnpicklingError):
+        got, todo = "a pickle that is damaged or holds more than tensors; nothing in it was run", _PICKLE
+    return EncoderFolderError(what, where=folder.name, got=got, todo=todo)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nerprobe.align import Ints
-from nerprobe.detours import opt_in_hint, refuse_detours
+from nerprobe.detours import not_loaded, refuse_detours
 from nerprobe.errors import AlignmentError, EncoderFolderError
 
 if TYPE_CHECKING:
@@ -191,9 +191,7 @@ def _load_tokenizer(folder: Path, trust_remote_code: bool) -> Any:  # noqa: ANN4
             str(folder), use_fast=True, local_files_only=True, trust_remote_code=trust_remote_code
         )
     except Exception as error:
-        hint = opt_in_hint(error)
-        what = "the tokenizer cannot be loaded"
-        raise EncoderFolderError(what, where=folder.name, got=_short(error), todo=hint) from error
+        raise not_loaded("the tokenizer", folder, error) from error
     if not getattr(tokenizer, "is_fast", False):
         raise EncoderFolderError(
             "this encoder has only a slow tokenizer, without character offsets",
@@ -224,9 +222,7 @@ def _load_model(folder: Path, dtype: torch.dtype, trust_remote_code: bool) -> An
             weights_only=True,
         )
     except Exception as error:
-        hint = opt_in_hint(error)
-        what = "the model cannot be loaded"
-        raise EncoderFolderError(what, where=folder.name, got=_short(error), todo=hint) from error
+        raise not_loaded("the model", folder, error) from error
     # Pooler and decoder are never read, so they may be missing; anything else would be random numbers.
     unread = ("pooler", "decoder.") if getattr(config, "is_encoder_decoder", False) else ("pooler",)
     missing = sorted(name for name in report["missing_keys"] if not any(part in name for part in unread))
@@ -239,10 +235,6 @@ def _load_model(folder: Path, dtype: torch.dtype, trust_remote_code: bool) -> An
             got=f"{len(missing)} missing, {len(shapes)} of another shape: " + ", ".join((missing + shapes)[:3]),
         )
     return model
-
-
-def _short(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
 def _template(tokenizer: Any) -> Template:  # noqa: ANN401

@@ -29,8 +29,8 @@ def misshapen(value: object) -> tuple[str, str, str] | None:
             return place, "a finite number", str(part)
         if isinstance(part, int) and part.bit_length() > 63:
             return place, "a number below 2^63", "a larger one"
-        if isinstance(part, str) and any("\ud800" <= char <= "\udfff" for char in part):
-            return place, "a text that UTF-8 can hold", ascii(part[:80])
+        if isinstance(part, str) and any(char == "\0" or "\ud800" <= char <= "\udfff" for char in part):
+            return place, "a text that UTF-8 can hold, without NUL", ascii(part[:80])
         inner = part.items() if isinstance(part, Mapping) else enumerate(part) if isinstance(part, list) else ()
         waiting += [(f"{place}.{name}".lstrip("."), depth + 1, own) for name, own in inner]
     return "", f"at most {_MOST_VALUES:,} values", "more"
