@@ -22,9 +22,10 @@ from nerprobe.config import load_lock, load_registry, load_task, read_config
 from nerprobe.errors import CorpusFormatError, NerprobeError, TaskFileError
 from nerprobe.files import write_json
 from nerprobe.leaderboard import board_frame
+from nerprobe.parquet_rows import parquet_rows
 from nerprobe.plan import make_plan
 from nerprobe.random_bert import build_random_bert
-from nerprobe.readers import TagRule, read_columns, read_rows
+from nerprobe.readers import TagRule, json_rows, read_columns, read_rows
 from nerprobe.redact import ScrubFormatter, scrub
 from nerprobe.render import board_html, board_markdown, print_board, wide_console
 
@@ -235,8 +236,9 @@ def test_a_hostile_row_is_refused_in_one_harmless_line(name: str) -> None:
     text = LINES[name]
     if '"date"' not in text:
         text = text.replace('"tokens"', '"date": "", "tokens"')
+    found = json_rows(io.BytesIO(text.encode("utf-8", "surrogatepass")), "f.jsonl")
     with pytest.raises(CorpusFormatError, match=r"^f\.jsonl:\d") as caught:
-        read_rows(text.encode("utf-8", "surrogatepass"), where="f.jsonl", layout=layout, tag_rule=RULE)
+        list(read_rows(found, where="f.jsonl", layout=layout, tag_rule=RULE))
     assert not acts(str(caught.value))
     assert len(str(caught.value)) < 1000
 
@@ -248,7 +250,7 @@ def test_a_hostile_row_is_refused_in_one_harmless_line(name: str) -> None:
 )
 def test_a_hostile_line_is_quoted_harmlessly(line: str) -> None:
     with pytest.raises(CorpusFormatError, match=r"^f\.txt:\d") as caught:
-        read_columns(line.encode(), where="f.txt", layout=PROFNER, tag_rule=RULE)
+        list(read_columns(io.BytesIO(line.encode()), where="f.txt", layout=PROFNER, tag_rule=RULE, gather=True))
     assert not acts(str(caught.value))
 
 
@@ -303,8 +305,9 @@ def rows_lie() -> bytes:
 def test_a_parquet_file_that_lies_is_refused_in_one_line(make: Callable[[], bytes]) -> None:
     data = make()
     assert len(data) < 100_000
+    found = parquet_rows(io.BytesIO(data), "f.parquet")
     with pytest.raises(CorpusFormatError, match=r"^f\.parquet") as caught:
-        read_rows(data, where="f.parquet", layout=PARQUET, tag_rule=RULE)
+        list(read_rows(found, where="f.parquet", layout=PARQUET, tag_rule=RULE))
     assert not acts(str(caught.value))
 
 

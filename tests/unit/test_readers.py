@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from makers import CONLL, JSONL, PARQUET, PROFNER, RULE
 
 from nerprobe.errors import CorpusFileError, CorpusFormatError, NerprobeError
-from nerprobe.readers import RawItem, json_rows, parquet_rows, read_columns, read_rows
+from nerprobe.parquet_rows import parquet_rows
+from nerprobe.readers import RawItem, json_rows, read_columns, read_rows
 
 
 def columns(data: str | bytes, layout: dict[str, Any] = PROFNER) -> list[RawItem]:
