@@ -181,7 +181,10 @@ def test_title_types_and_ids_act_nowhere(evil: Place, ran: Ran) -> None:
     page = (board / "leaderboard.html").read_text(encoding="utf-8")
     assert "<script" not in page
     assert "<b>" not in page
-    texts = [page, *((board / f"leaderboard.{kind}").read_text(encoding="utf-8") for kind in ("md", "csv"))]
+    errors = (board / "errors.html").read_text(encoding="utf-8")
+    assert "alert(1)" in errors
+    assert "<script>alert(1)" not in errors
+    texts = [page, errors, *((board / f"leaderboard.{kind}").read_text(encoding="utf-8") for kind in ("md", "csv"))]
     texts += [path.read_text(encoding="utf-8") for path in (evil.folder or evil.typed).glob("logs/**/*.log")]
     assert [acts(text) for text in texts if acts(text)] == []
 
