@@ -11,17 +11,14 @@ import hashlib
 import json
 import re
 import shutil
-import sys
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
+import hostile_models
 import pytest
 import yaml
 from helpers import PROJECT, Place, Ran, read, rows_of
-
-sys.path.append(str(PROJECT / "tests" / "unit"))  # where this file is collected alone
-import hostile_models
 from loopback_hub import LoopbackHub
 
 pytestmark = pytest.mark.workflow
