@@ -115,7 +115,7 @@ def code_finding(folder: Path, *, trusted: bool) -> Finding:
         try:
             if json.loads((folder / name).read_text(encoding="utf-8")).get("auto_map"):
                 places.append(name)
-        except (OSError, ValueError, AttributeError):
+        except (OSError, ValueError, AttributeError, RecursionError):
             continue  # the loader says what is wrong with a broken file
     if not places:
         return Finding("remote code", "ok", "none")

@@ -11,6 +11,7 @@ import typer
 
 from nerprobe.errors import NerprobeError
 from nerprobe.files import storage_error
+from nerprobe.redact import scrub
 from nerprobe.stage import stage
 
 app = typer.Typer(
@@ -361,11 +362,11 @@ def main() -> None:
     try:
         app()
     except NerprobeError as error:
-        sys.stderr.write(f"nerprobe: {error}\n")
+        sys.stderr.write(f"nerprobe: {scrub(str(error))}\n")
         sys.exit(1)
     except OSError as error:
         known = storage_error(error, error.filename or "")
         if known is None:
             raise
-        sys.stderr.write(f"nerprobe: {known}\n")
+        sys.stderr.write(f"nerprobe: {scrub(str(known))}\n")
         sys.exit(1)

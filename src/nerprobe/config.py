@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import jsonschema
 import yaml
 
 from nerprobe.errors import ConfigError, NerprobeError, TaskFileError
+from nerprobe.shapes import Validator, misshapen
 
 PROJECT = Path(__file__).resolve().parents[2]
 """Root of the project that this code lies in (it is always run from its source tree)."""
@@ -76,7 +76,7 @@ def read_yaml(path: Path, error: type[NerprobeError] = ConfigError) -> Any:  # n
         return yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as problem:
         raise error("cannot read this file", where=str(path), got=problem.strerror or "") from problem
-    except (yaml.YAMLError, ValueError) as problem:  # ValueError: wrong encoding, or a date that is none
+    except (yaml.YAMLError, ValueError, RecursionError) as problem:  # ValueError: wrong encoding, or no such date
         raise error("this is no YAML", where=str(path), got=" ".join(str(problem).split())) from problem
 
 
@@ -160,19 +160,6 @@ def _deepest(problem: jsonschema.ValidationError) -> jsonschema.ValidationError:
     return problem
 
 
-def _not_finite(value: object, place: str = "") -> tuple[str, float] | None:
-    """Return place and value of the first NaN or infinity, which JSON schemas let pass."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return place, value
-    parts: list[tuple[object, object]] = []
-    if isinstance(value, Mapping):
-        parts = list(value.items())
-    elif isinstance(value, list):
-        parts = list(enumerate(value))
-    found = (_not_finite(part, f"{place}.{name}".lstrip(".")) for name, part in parts)
-    return next((one for one in found if one is not None), None)
-
-
 def validate(value: object, *, schema: str, where: str, error: type[NerprobeError] = ConfigError) -> Any:  # noqa: ANN401
     """Coerce a value and check it against ``workflow/schemas/<schema>.schema.yaml``.
 
@@ -180,12 +167,14 @@ def validate(value: object, *, schema: str, where: str, error: type[NerprobeErro
         NerprobeError: The class ``error``, one line on the first fault.
     """
     rules = read_yaml(PROJECT / "workflow" / "schemas" / f"{schema}.schema.yaml")
-    coerced = coerce(value, rules)
-    endless = _not_finite(coerced)
-    if endless is not None:
-        place, number = endless
-        raise error("value does not fit", where=f"{where}: {place}", expected="a finite number", got=str(number))
-    problems = list(jsonschema.Draft202012Validator(rules).iter_errors(coerced))
+    wrong = misshapen(value)
+    coerced = value if wrong else coerce(value, rules)
+    wrong = wrong or misshapen(coerced)
+    if wrong is not None:
+        place, expected, got = wrong
+        at = f"{where}: {place}" if place else where
+        raise error("value does not fit", where=at, expected=expected, got=got)
+    problems = list(Validator(rules).iter_errors(coerced))
     if not problems:
         return coerced
     problem = _deepest(min(problems, key=lambda p: (len(p.absolute_path), [str(s) for s in p.absolute_path])))

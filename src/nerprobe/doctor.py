@@ -27,8 +27,8 @@ from nerprobe.estimate import MIB, Workload, workload_of
 from nerprobe.fetch import fetch_encoder
 from nerprobe.hard_texts import hard_items
 from nerprobe.plan import make_run
-from nerprobe.redact import scrub
-from nerprobe.render import visible, wide_console
+from nerprobe.redact import scrub, visible
+from nerprobe.render import wide_console
 
 __all__ = ["Finding", "Setup", "diagnose", "examine", "report"]
 

@@ -49,7 +49,7 @@ def _weight_names(names: Collection[str]) -> list[str]:
 
 
 def _is_small_part(name: str, *, trust_remote_code: bool) -> bool:
-    if name.startswith("."):
+    if name.startswith(".") or not name.isprintable():  # no loader can be told such a name
         return False
     if name.endswith(".json"):
         return _OTHER_JSON.fullmatch(name) is None
@@ -79,7 +79,7 @@ def _missing_shards(folder: Path, names: Collection[str]) -> list[str]:
         if index in names:
             try:
                 shards = set(json.loads((folder / index).read_text(encoding="utf-8"))["weight_map"].values())
-            except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 return [f"a readable {index}"]
             return sorted(str(shard) for shard in shards if shard not in names)
     return []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from nerprobe.redact import visible
+
 
 class NerprobeError(Exception):
     """Base of every error that ends a command with one clear line and no traceback.
@@ -19,7 +21,7 @@ class NerprobeError(Exception):
         super().__init__(self.line())
 
     def line(self) -> str:
-        """Return the error as one line."""
+        """Return the error as one line that cannot act in a terminal, whatever names it quotes."""
         parts = [f"{self.where}: {self.what}" if self.where else self.what]
         if self.expected:
             parts.append(f"expected {self.expected}")
@@ -27,7 +29,7 @@ class NerprobeError(Exception):
             parts.append(f"got {self.got}")
         if self.todo:
             parts.append(self.todo)
-        return "; ".join(parts).replace("\n", " ")
+        return visible("; ".join(parts).replace("\n", " "))
 
 
 class ConfigError(NerprobeError):

@@ -14,7 +14,7 @@ import jinja2
 from nerprobe.corpus import Item
 from nerprobe.files import write_text
 from nerprobe.mention_errors import LABELS, wrong_mentions
-from nerprobe.render import visible
+from nerprobe.redact import visible
 from nerprobe.run_predictions import RunPredictions, load_predictions
 from nerprobe.spans import Mention
 

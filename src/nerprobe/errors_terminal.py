@@ -14,7 +14,8 @@ from rich.text import Text
 from nerprobe.corpus import Item
 from nerprobe.errors import ConfigError
 from nerprobe.mention_errors import LABELS, Side, differences, wrong_mentions
-from nerprobe.render import rank_text, score, visible, wide_console
+from nerprobe.redact import visible
+from nerprobe.render import rank_text, score, wide_console
 from nerprobe.run_predictions import RunPredictions, find_runs, load_predictions
 from nerprobe.spans import Mention
 

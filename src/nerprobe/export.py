@@ -8,7 +8,8 @@ from typing import Any
 
 from nerprobe.errors import UnknownModelError
 from nerprobe.files import read_json
-from nerprobe.render import HEADINGS, mentions, rank_text, visible
+from nerprobe.redact import visible
+from nerprobe.render import HEADINGS, mentions, rank_text
 from nerprobe.rows import CARD_NAMES
 
 Facts = Mapping[str, Any]

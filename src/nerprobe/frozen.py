@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nerprobe.align import Ints
+from nerprobe.detours import not_loaded, refuse_detours
 from nerprobe.errors import AlignmentError, EncoderFolderError
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class FrozenEncoder:
         os.environ["DISABLE_SAFETENSORS_CONVERSION"] = "1"  # or .bin weights start a request in the background
         import torch
 
+        refuse_detours(folder)
         self.device = torch.device(_pick_device(device))
         self.dtype = dtype
         self.layer = layer
@@ -189,7 +191,7 @@ def _load_tokenizer(folder: Path, trust_remote_code: bool) -> Any:  # noqa: ANN4
             str(folder), use_fast=True, local_files_only=True, trust_remote_code=trust_remote_code
         )
     except Exception as error:
-        raise EncoderFolderError("the tokenizer cannot be loaded", where=folder.name, got=_short(error)) from error
+        raise not_loaded("the tokenizer", folder, error) from error
     if not getattr(tokenizer, "is_fast", False):
         raise EncoderFolderError(
             "this encoder has only a slow tokenizer, without character offsets",
@@ -220,7 +222,7 @@ def _load_model(folder: Path, dtype: torch.dtype, trust_remote_code: bool) -> An
             weights_only=True,
         )
     except Exception as error:
-        raise EncoderFolderError("the model cannot be loaded", where=folder.name, got=_short(error)) from error
+        raise not_loaded("the model", folder, error) from error
     # Pooler and decoder are never read, so they may be missing; anything else would be random numbers.
     unread = ("pooler", "decoder.") if getattr(config, "is_encoder_decoder", False) else ("pooler",)
     missing = sorted(name for name in report["missing_keys"] if not any(part in name for part in unread))
@@ -233,10 +235,6 @@ def _load_model(folder: Path, dtype: torch.dtype, trust_remote_code: bool) -> An
             got=f"{len(missing)} missing, {len(shapes)} of another shape: " + ", ".join((missing + shapes)[:3]),
         )
     return model
-
-
-def _short(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
 def _template(tokenizer: Any) -> Template:  # noqa: ANN401

@@ -7,10 +7,12 @@ Here a failure that may pass leaves the client at once, so that one loop decides
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import httpx2
@@ -24,6 +26,7 @@ from nerprobe.redact import ScrubFilter, scrub
 
 _Result = TypeVar("_Result")
 _PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+_CLIMBS = re.compile(r"[/\\\0]|^\W*\.")
 # A list that the client asks for once a day, for its usage statistics only; it does well without.
 _NOT_ASKED_FOR = "/api/agent-harnesses"
 
@@ -111,6 +114,15 @@ def _asked_seconds(response: httpx2.Response) -> float | None:
     return float(text) if text.isdecimal() else None
 
 
+def _bounded(chunks: Callable[..., Iterator[bytes]], most: int, **kwargs: int) -> Iterator[bytes]:
+    """Give the chunks of a body as long as they are no more than was announced."""
+    for chunk in chunks(**kwargs):
+        most -= len(chunk)
+        if most < 0:
+            raise TransientError("more bytes come than were announced")
+        yield chunk
+
+
 class _Session(httpx2.Client):
     """The client's HTTP session with failures that may pass handed to the caller at once."""
 
@@ -123,6 +135,7 @@ class _Session(httpx2.Client):
             timeout=float(constants.HF_HUB_DOWNLOAD_TIMEOUT),
         )
         self._sent: set[tuple[str, str, str]] = set()
+        self._announced: int | None = None
 
     def send(self, request: httpx2.Request, **kwargs: Any) -> httpx2.Response:  # noqa: ANN401
         """Send a request; a repeated one means that the client saw a failure and tries again by itself.
@@ -139,12 +152,28 @@ class _Session(httpx2.Client):
             response = super().send(request, **kwargs)
         except httpx2.TransportError as error:
             raise TransientError(f"{type(error).__name__} {error}".strip(), unreachable=True) from error
+        self._check_answer(request.method, response)
         if response.status_code in _PASSING_STATUS:
             asked = _asked_seconds(response)
             response.close()
             wish = "" if asked is None else f", which asks to wait {asked:g} s"
             raise TransientError(f"status {response.status_code} of the hub{wish}", asked=asked)
         return response
+
+    def _check_answer(self, method: str, response: httpx2.Response) -> None:
+        """Refuse a hash that is a path, and keep a file from growing over the size announced for it.
+
+        The client names a file of its cache by the ETag, wherever that leads, and writes as many bytes as come.
+        """
+        names = [response.headers.get(name, "") for name in ("ETag", "X-Linked-ETag")]
+        if any(_CLIMBS.search(name.removeprefix("W/")) for name in names):
+            response.close()
+            raise ValueError("an ETag that is a path")
+        length = response.headers.get("X-Linked-Size") or response.headers.get("Content-Length") or ""
+        if method == "HEAD":
+            self._announced = int(length) if length.isdecimal() else None
+        elif self._announced is not None:
+            response.iter_bytes = partial(_bounded, response.iter_bytes, self._announced)  # type: ignore[method-assign]
 
 
 @contextmanager
@@ -212,7 +241,8 @@ def _explain(error: BaseException, wanted: Wanted) -> HubError | TransientError:
         if isinstance(cause, ValueError):
             return wanted.failure(HubError, "the name or the answer makes no sense to the client", got=str(cause))
         if isinstance(cause, OSError) and cause.errno is not None:
-            return wanted.failure(HubError, "it cannot be written into the cache", got=str(cause))
+            first = "free space, or set HF_HOME to a folder with room that can be written"
+            return wanted.failure(HubError, "it cannot be written into the cache", got=str(cause), first=first)
         cause = cause.__cause__
     return TransientError(f"{type(error).__name__}: {error}")
 

@@ -15,6 +15,7 @@ from nerprobe.bootstrap import METRICS, Floats, count_array, resampled, weight_m
 from nerprobe.compare import COMPARISONS, Standing, pairs, standings
 from nerprobe.errors import ArtefactError
 from nerprobe.files import AGAIN, hashes, read_json, write_bytes, write_json, write_text
+from nerprobe.redact import visible
 from nerprobe.render import board_html, board_markdown
 from nerprobe.rows import INFO, board_row
 
@@ -182,7 +183,8 @@ def board_frame(board: Mapping[str, Any]) -> pd.DataFrame:
     for name in METRICS:
         columns += [name, f"{name}_ci_low", f"{name}_ci_high"]
     columns += [*INFO, "seconds", "health", "flags", "kind", "p_top3", *COUNTS, "converged", "dtype", "key", "reason"]
-    frame = pd.DataFrame(board["rows"], columns=columns)
+    rows = [{k: visible(v) if isinstance(v, str) else v for k, v in row.items()} for row in board["rows"]]
+    frame = pd.DataFrame(rows, columns=columns)
     whole = ["rank", "rank_low", "rank_high", "tier", "parameters", "width", "layers", "max_tokens", *COUNTS]
     return frame.astype(dict.fromkeys(whole, "Int64"))
 

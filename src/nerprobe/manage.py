@@ -12,13 +12,15 @@ from typing import Any
 
 import yaml
 from rich.table import Table
+from rich.text import Text
 
 from nerprobe.config import PROJECT, closest, load_lock, load_registry, load_task, read_config
 from nerprobe.encoders import HUB_ID
 from nerprobe.errors import ArtefactError, TaskFileError, UnknownModelError
 from nerprobe.files import read_json, write_text
 from nerprobe.plan import make_plan, make_run
-from nerprobe.render import mentions, print_board, rank_text, score, visible, wide_console
+from nerprobe.redact import visible
+from nerprobe.render import mentions, print_board, rank_text, score, wide_console
 from nerprobe.run_predictions import load_board
 
 REGISTRY = PROJECT / "config" / "models.yaml"
@@ -57,7 +59,7 @@ def show_boards(places: Sequence[Path]) -> None:
     """Print boards and the paths of their pages."""
     for file in board_files(places):
         print_board(load_board(file))
-        print(f"\nPage: {file.with_suffix('.html').resolve()}\n")
+        print(f"\nPage: {visible(str(file.with_suffix('.html').resolve()))}\n")
 
 
 def compare_models(first: str, second: str, places: Sequence[Path]) -> None:
@@ -106,7 +108,8 @@ def list_models(name: str) -> None:
         text = {"hub": "{repo}@{revision:.8}…", "wheel": "wheel", "folder": "{path}"}.get(source["kind"], "built in")
         where = text.format(**source) if source["kind"] != "wheel" else f"wheel {source['wheels'][0]['package']}"
         if name.lower() in f"{model} {where}".lower():
-            table.add_row(model, where, entry["family"], entry.get("languages", ""), entry.get("licence", "not stated"))
+            told = (model, where, entry["family"], entry.get("languages", ""), entry.get("licence", "not stated"))
+            table.add_row(*(Text(visible(text)) for text in told))
             shown += 1
     for repo, revision in load_lock(LOCK).items():
         if name.lower() in repo.lower():
@@ -193,7 +196,7 @@ def forget_model(model: str, *, yes: bool) -> None:
         )
     print(f"This removes {len(files)} files and folders of {model}:")
     for path in files:
-        print(f"  {path}{'/' if path.is_dir() else ''}")
+        print(visible(f"  {path}{'/' if path.is_dir() else ''}"))
     if not yes:
         if not sys.stdin.isatty():
             raise UnknownModelError("nothing was removed", where=model, todo="say --yes to remove without being asked")
@@ -233,7 +236,7 @@ def check_task_file(file: Path, *, data_dir: Path | None) -> None:
     if file.suffix != ".yaml":
         raise TaskFileError("a task file is named <task>.yaml", where=str(file))
     task = load_task(file)
-    print(f"{file}: fits the schema")
+    print(visible(f"{file}: fits the schema"))
     config = {
         "data_dir": None if data_dir is None else str(data_dir),
         "subset": {"seed": 0, "test": "all", "train": "all"},
@@ -241,12 +244,12 @@ def check_task_file(file: Path, *, data_dir: Path | None) -> None:
     }
     items, hashes = read_items(make_run(task, config, base=Path.cwd()).corpus)
     for name, digest in hashes.items():
-        print(f"{name}: sha256 {digest}")
+        print(visible(f"{name}: sha256 {digest}"))
     for pool in task.pools:
         own = [item for item in items if item.pool == pool]
-        print(f"pool {pool}: {mentions(count_pool([item.tags for item in own], task.types))}")
+        print(visible(f"pool {pool}: {mentions(count_pool([item.tags for item in own], task.types))}"))
         example = next((item for item in own if any(tag != "O" for tag in item.tags)), None)
         if example is not None:
             marked = ", ".join(f"{w}/{t}" for w, t in zip(example.words, example.tags, strict=True) if t != "O")
-            print(f"  first with a mention: {example.item_id}: {marked}")
+            print(visible(f"  first with a mention: {example.item_id}: {marked}"))
     print("ok")

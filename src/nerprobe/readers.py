@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from nerprobe.config import closest
 from nerprobe.errors import CorpusFileError, CorpusFormatError
+from nerprobe.parquet_rows import parquet_rows
 
 
 @dataclass
@@ -237,25 +238,6 @@ def _append_offsets(item: RawItem, cells: Mapping[str, str], place: str) -> None
     item.ends.append(end)
 
 
-def parquet_rows(file: Path | BinaryIO, where: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Give the numbered rows of a Parquet file.
-
-    Raises:
-        CorpusFormatError: If it is none.
-    """
-    import pyarrow
-    import pyarrow.parquet as pq
-
-    number = 0
-    try:
-        for batch in pq.ParquetFile(file).iter_batches(batch_size=1024):
-            for row in batch.to_pylist():
-                number += 1
-                yield number, row
-    except (pyarrow.ArrowException, OSError) as error:
-        raise CorpusFormatError("this is no Parquet file", where=where, got=str(error)[:200]) from error
-
-
 def json_rows(lines: Iterable[bytes], where: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Give the numbered rows of a JSON Lines file.
 
@@ -296,9 +278,16 @@ def read_rows(
         for tag in tags:
             tag_rule.check(tag, place)
         name = str(row[layout["item"]])
+        metadata = {field: str(row[field]) for field in layout.get("metadata", [])}
+        if not _is_text(name) or not _is_text("".join(["-", *metadata.values()])):
+            raise CorpusFormatError(
+                "an id or metadata field is no text",
+                where=place,
+                expected="an id that is not empty, and nothing that UTF-8 cannot write",
+                got=f"{name[:40]!a} {ascii(metadata)[:80]}",
+            )
         if seen.again(name):
             raise CorpusFormatError("an item comes twice", where=place, got=name)
-        metadata = {field: str(row[field]) for field in layout.get("metadata", [])}
         yield RawItem(name=name, line=number, words=list(words), tags=tags, metadata=metadata)
     if empty:
         raise CorpusFileError("this corpus file is empty", where=where, expected="at least one item")

@@ -5,15 +5,28 @@ from __future__ import annotations
 import logging
 import os
 import re
+import unicodedata
 from contextlib import suppress
 from pathlib import Path
 
 _MASK = "***"
 _HUB_TOKEN = re.compile(r"(?<![A-Za-z0-9])(?:hf|api_org)_(?:oauth_|jwt_)?[A-Za-z0-9]{10,}(?:[._-][A-Za-z0-9]+)*")
 _BEARER = re.compile(r"(?i)(bearer\s+|authorization['\"]?\s*[:=]\s*)(?!bearer)(?:[A-Za-z]+\s+)?[A-Za-z0-9._~+/=-]+")
-_USER_IN_URL = re.compile(r"(?<=://)[^/\s@]+@")
+# Up to the last @ before the path: a password may hold one itself.
+_USER_IN_URL = re.compile(r"(?<=://)[^/\s'\"]+@")
 _SIGNATURE = re.compile(r"(?i)([?&](?:[a-z-]*signature|[a-z-]*token|[a-z-]*credential|policy|key-pair-id)=)[^&\s'\"]+")
 _SHORTEST_SECRET = 4
+_TOKEN_VARIABLE = re.compile(r"(HF|HUGGING_?FACE|HUGGINGFACEHUB)_(\w+_)?TOKEN")
+_URL_VARIABLE = re.compile(r"(?i)HF_ENDPOINT|PIP_(EXTRA_)?INDEX_URL|PIP_FIND_LINKS|(HTTPS?|ALL|PIP)_PROXY")
+_PASSWORD = re.compile(r"://[^/\s:@]*:(\S+)@")
+
+
+def visible(text: str) -> str:
+    """Return a text with control characters and line ends shown as escapes, so that it cannot act."""
+    return "".join(
+        char if unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp") else f"\\u{ord(char):04x}"
+        for char in text
+    )
 
 
 def _token_file() -> Path:
@@ -25,7 +38,9 @@ def _token_file() -> Path:
 
 def _known_secrets() -> list[str]:
     """Return the tokens of this user, longest first so that no part of one stays behind."""
-    found = [os.environ.get(name, "") for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")]
+    found = [value for name, value in os.environ.items() if _TOKEN_VARIABLE.fullmatch(name)]
+    urls = [value for name, value in os.environ.items() if _URL_VARIABLE.fullmatch(name)]
+    found += [password for url in urls for password in _PASSWORD.findall(url)]
     with suppress(OSError, ValueError):  # no stored token is the usual case
         found.append(_token_file().read_text(encoding="utf-8"))
     secrets = {value.strip() for value in found}
@@ -39,8 +54,8 @@ def scrub(text: str) -> str:
         text: Any text, such as the message of an exception of another library.
 
     Returns:
-        The text with ``***`` in place of secrets: the values of ``HF_TOKEN`` and
-        ``HUGGING_FACE_HUB_TOKEN``, the stored token, and all that looks like a token.
+        The text with ``***`` in place of secrets: the values of ``HF_TOKEN`` and its kin, the stored token,
+        passwords in the addresses of hub, package index and proxy, and all that looks like a token.
     """
     for secret in _known_secrets():
         text = text.replace(secret, _MASK)
@@ -51,11 +66,11 @@ def scrub(text: str) -> str:
 
 
 class ScrubFormatter(logging.Formatter):
-    """Mask secrets in all that a handler writes, tracebacks included."""
+    """Mask secrets and show control characters in all that a handler writes, tracebacks included."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record's text without secrets."""
-        return scrub(super().format(record))
+        """Return the record's text without secrets and without what could act in a terminal."""
+        return "\n".join(map(visible, scrub(super().format(record)).split("\n")))
 
 
 class ScrubFilter(logging.Filter):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,15 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from nerprobe.redact import visible
+
 Row = Mapping[str, Any]
 HEADINGS = {"f1": "F1", "precision": "Precision", "recall": "Recall", "macro_f1": "Macro F1"}
-
-
-def visible(text: str) -> str:
-    """Return a text with control characters and line ends shown as escapes, so that it cannot act."""
-    return "".join(
-        char if unicodedata.category(char) not in ("Cc", "Cf", "Zl", "Zp") else f"\\u{ord(char):04x}" for char in text
-    )
 
 
 def score(row: Row, name: str) -> str:
@@ -90,9 +84,8 @@ def notes(board: Mapping[str, Any]) -> list[str]:
         rest = [flag for flag in own if flag not in shared]
         if rest:
             lines.append(f"{model}: {', '.join(rest)}.")
-    return lines + [
-        f"{row['model']} failed: {visible(row['reason'])}" for row in board["rows"] if row["status"] != "ok"
-    ]
+    lines += [f"{row['model']} failed: {row['reason']}" for row in board["rows"] if row["status"] != "ok"]
+    return [visible(line) for line in lines]
 
 
 def rank_text(row: Row) -> str:
@@ -105,7 +98,7 @@ def rank_text(row: Row) -> str:
 
 def cells(row: Row) -> list[str]:
     """Return the cells of one row of the short table."""
-    name = row["model"] + (" (baseline)" if row.get("kind") == "baseline" else "")
+    name = visible(row["model"]) + (" (baseline)" if row.get("kind") == "baseline" else "")
     tier = "" if row["rank"] is None else str(row["tier"])
     return [rank_text(row), name, tier, *(score(row, metric) for metric in HEADINGS), size(row.get("parameters"))]
 
@@ -132,10 +125,11 @@ def _escape_markdown(text: str) -> str:
 
 
 def board_html(board: Mapping[str, Any]) -> str:
-    """Return the board as one HTML page that asks for nothing else; all text is escaped."""
+    """Return the board as one HTML page that asks for nothing else; all text is escaped, and cannot act."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("nerprobe", "templates"),
         autoescape=True,
+        finalize=lambda value: visible(value) if isinstance(value, str) else value,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -149,7 +143,6 @@ def board_html(board: Mapping[str, Any]) -> str:
         size=size,
         facts=facts,
         rank_text=rank_text,
-        visible=visible,
         ticks=[index / 5 for index in range(6)],
     )
 

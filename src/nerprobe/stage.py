@@ -10,7 +10,7 @@ from pathlib import Path
 from nerprobe.errors import NerprobeError, StorageError
 from nerprobe.files import storage_error, write_json
 from nerprobe.log import logger, logging_to
-from nerprobe.redact import scrub
+from nerprobe.redact import scrub, visible
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def stage(name: str, *, log: Path | None, failure: Path | None = None) -> Iterat
             else:
                 # Not foreseen: the log gets the traceback, the board gets the first line.
                 logger.exception("%s failed", name)
-                reason = scrub(f"{type(error).__name__}: {' '.join(str(error).split())[:400]}")
+                reason = visible(scrub(f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"))
         else:
             if failure is not None:
                 failure.unlink(missing_ok=True)

@@ -61,11 +61,12 @@ class _Server(ThreadingHTTPServer):
 
 
 class LoopbackHub:
-    """The server; a context manager. ``log`` holds (method, path with query), ``tokens`` the tokens seen."""
+    """The server; a context manager. ``log`` holds (method, path with query), ``tokens`` the tokens seen, ``flooded`` bytes."""
 
     def __init__(self) -> None:
         self.log: list[tuple[str, str]] = []
         self.tokens: list[str] = []
+        self.flooded = 0
         self.closing = threading.Event()
         self._repos: dict[tuple[str, str], dict[str, dict[str, bytes]]] = {}
         self._rules: list[_Rule] = []
@@ -131,6 +132,18 @@ class LoopbackHub:
         """Keep the connection open and say nothing, from the start or after the headers."""
         method = "GET" if in_body else method
         self._rules.append(_Rule("hang", path_substring, times, method, in_body=in_body))
+
+    def lie(self, path_substring: str, headers: dict[str, str]) -> None:
+        """Answer as usual but for some headers."""
+        self._rules.append(_Rule("lie", path_substring, None, headers=headers))
+
+    def flood(self, path_substring: str) -> None:
+        """Send a body without announced length that goes on until the client hangs up, or to 300 MB."""
+        self._rules.append(_Rule("flood", path_substring, None, "GET"))
+
+    def mend(self) -> None:
+        """Forget all orders."""
+        self._rules.clear()
 
     def take_rule(self, method: str, path: str) -> _Rule | None:
         with self._lock:
@@ -235,10 +248,25 @@ class _Handler(BaseHTTPRequestHandler):
             status, data = 206, data[start:]
         self.send(status, data, headers)
 
+    def flood(self) -> None:
+        """Write chunks of 1 MB until the client has had enough."""
+        self.close_connection = True
+        while self.owner.flooded < 300_000_000:
+            self.wfile.write(b"%x\r\n%s\r\n" % (1_000_000, b"x" * 1_000_000))
+            self.owner.flooded += 1_000_000
+
     def send(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+        flood = self.rule is not None and self.rule.kind == "flood"
+        if self.rule and self.rule.kind == "lie":
+            headers = headers | self.rule.headers
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
+        if flood:
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.flood()
+            return
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.command == "HEAD":

@@ -6,6 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -83,3 +84,8 @@ def run_nerprobe(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]
         timeout=120,
         check=False,
     )
+
+
+def acts(text: str) -> list[str]:
+    """Return the characters of a text that could act in a terminal."""
+    return [char for char in text if unicodedata.category(char) in ("Cc", "Cf", "Cs") and char != "\n"]

@@ -93,6 +93,7 @@ def test_no_models_and_no_baselines_are_lists_too() -> None:
 # --- what is refused -----------------------------------------------------------------------------
 
 
+@pytest.mark.hostile
 @pytest.mark.parametrize(
     ("section", "given", "expected"),
     [
@@ -161,6 +162,7 @@ def test_where_nothing_is_near_the_known_names_are_listed() -> None:
 # --- YAML files ----------------------------------------------------------------------------------
 
 
+@pytest.mark.hostile
 @pytest.mark.parametrize(
     "text",
     ["a: [1", "a: b: c", "\ta: 1", "date: 2020-13-45", "&a [*a, *b]", "a: \x00", "!!python/object:os.system {}"],
@@ -221,6 +223,7 @@ def test_the_benchmark_task_is_the_card_s() -> None:
     assert task.labels["card_subset_id"] == "6a64cf58f0f13fda"
 
 
+@pytest.mark.hostile
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -282,6 +285,7 @@ def test_e5_encoders_take_their_prefix() -> None:
     assert prefixed == {"multilingual-e5-small": "query: ", "multilingual-e5-base": "query: "}
 
 
+@pytest.mark.hostile
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [

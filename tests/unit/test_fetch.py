@@ -179,6 +179,7 @@ def symbolic_link() -> zipfile.ZipInfo:
     return link
 
 
+@pytest.mark.hostile
 @pytest.mark.parametrize(
     "member",
     ["tiny_encoder/data/model/../../../evil.txt", "../evil.txt", "/tmp/evil.txt", symbolic_link()],

@@ -1,85 +1,18 @@
-"""Downloads through the real client of the hub, from a server on 127.0.0.1 that fails on order.
-
-The client reads its environment once, at import: each case runs it in a process of its own.
-"""
+"""Downloads through the real client of the hub, from a server on 127.0.0.1 that fails on order."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hub_client import DATA, FAST, ONCE, OTHER_REV, REV, TEXT, TOKEN, Client
 from loopback_hub import LoopbackHub
 
 from nerprobe.redact import scrub
-
-REV = "0123456789abcdef0123456789abcdef01234567"
-OTHER_REV = "f" * 40
-DATA = "org/data"
-TEXT = "él no es médico\n".encode() * 5000
-TOKEN = "hf_QwErTyUiOpAsDfGhJkLzXcVbNm12345678"
-FAST = {"attempts": 2, "base_seconds": 0.01, "cap_seconds": 0.3}
-ONCE = FAST | {"attempts": 1}
-
-CALLER = """
-import json, logging, sys, time
-logging.basicConfig(level=logging.INFO)
-from nerprobe import hub
-told = []
-for name, arguments in json.load(sys.stdin):
-    arguments["policy"] = hub.RetryPolicy(**arguments["policy"])
-    begin = time.monotonic()
-    try:
-        value = getattr(hub, name)(**arguments)
-        answer = {"value": str(value) if name != "hub_encoder_files" else [f.name for f in value]}
-    except Exception as error:
-        answer = {"error": type(error).__name__, "text": str(error)}
-    told.append(answer | {"seconds": time.monotonic() - begin})
-print(json.dumps(told))
-"""
-
-
-class Client:
-    """Runs functions of ``nerprobe.hub`` against a server, with a cache of its own."""
-
-    def __init__(self, hub: LoopbackHub, home: Path) -> None:
-        self.hub, self.home, self.stderr = hub, home, ""
-
-    def calls(self, *calls: tuple[str, dict[str, Any]], **env: str) -> list[dict[str, Any]]:
-        timeouts = {"HF_HUB_ETAG_TIMEOUT": "1", "HF_HUB_DOWNLOAD_TIMEOUT": "1"}
-        place = {"HF_ENDPOINT": self.hub.url, "HF_HOME": str(self.home), "NO_PROXY": "127.0.0.1"}
-        clean = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "HUGGING"))}
-        done = subprocess.run(
-            [sys.executable, "-c", CALLER],
-            input=json.dumps([(name, {"policy": FAST} | arguments) for name, arguments in calls]),
-            env=clean | timeouts | place | env,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        self.stderr = done.stderr
-        assert done.returncode == 0, done.stderr
-        answers: list[dict[str, Any]] = json.loads(done.stdout)
-        return answers
-
-    def file(self, filename: str = "BIO/train.txt", **kwargs: Any) -> tuple[str, dict[str, Any]]:
-        arguments = {"repo": DATA, "repo_type": "dataset", "revision": REV, "filename": filename}
-        return "hub_file", arguments | kwargs
-
-    def blobs(self) -> list[Path]:
-        return [path for path in self.home.glob("hub/*/blobs/*") if path.is_file()]
-
-    def left(self) -> list[str]:
-        """Names of all that a failed download might leave behind."""
-        kept = [p for part in ("blobs", "snapshots") for p in self.home.glob(f"hub/*/{part}/**/*")]
-        return [path.name for path in kept if path.is_symlink() or path.is_file()]
 
 
 @pytest.fixture
@@ -125,6 +58,7 @@ def order_faults(hub: LoopbackHub, *, times: int | None) -> list[str]:
     return names
 
 
+@pytest.mark.hub_fault(6)
 def test_faults_that_pass_are_got_over(hub: LoopbackHub, client: Client) -> None:
     names = order_faults(hub, times=1)
     answers = client.calls(*[client.file(name) for name in names])
@@ -133,6 +67,7 @@ def test_faults_that_pass_are_got_over(hub: LoopbackHub, client: Client) -> None
     assert len(hub.log) > 2 * len(names)
 
 
+@pytest.mark.hub_fault(6)
 def test_faults_that_stay_end_clearly_with_nothing_left(hub: LoopbackHub, client: Client) -> None:
     names = order_faults(hub, times=None)
     answers = client.calls(*[client.file(name) for name in names])
@@ -171,6 +106,7 @@ def test_a_pinned_hash_decides_over_the_etag(client: Client) -> None:
     assert client.left() == []
 
 
+@pytest.mark.hub_fault(2)
 def test_a_damaged_cache_heals_online_and_is_refused_offline(client: Client) -> None:
     client.calls(client.file())
     (blob,) = client.blobs()
@@ -183,6 +119,7 @@ def test_a_damaged_cache_heals_online_and_is_refused_offline(client: Client) -> 
     assert "offline mode is on" in refused["text"]
 
 
+@pytest.mark.hub_fault(9)
 def test_refusals_are_told_apart(hub: LoopbackHub, client: Client) -> None:
     hub.fail_next("private.txt", status=401)
     hub.fail_next("gated.txt", status=403, headers={"X-Error-Code": "GatedRepo"})
@@ -222,6 +159,7 @@ def test_refusals_are_told_apart(hub: LoopbackHub, client: Client) -> None:
     assert len(hub.log) == 8  # refusals are not tried again, and a bad name or revision is never asked for
 
 
+@pytest.mark.hub_fault(2)
 def test_the_wait_the_server_asks_for_is_kept_up_to_the_cap(hub: LoopbackHub, client: Client) -> None:
     hub.fail_next("train.txt", status=429, headers={"Retry-After": "1"})
     hub.fail_next("valid.txt", status=429, headers={"Retry-After": "3600"}, times=None)
@@ -235,6 +173,7 @@ def test_the_wait_the_server_asks_for_is_kept_up_to_the_cap(hub: LoopbackHub, cl
     assert 0.3 <= ended["seconds"] < 3.0  # one wait of 0.3 s between two tries
 
 
+@pytest.mark.hub_fault(2)
 def test_no_network_and_no_cache_says_what_is_missing(hub: LoopbackHub, client: Client) -> None:
     (offline,) = client.calls(client.file(), HF_HUB_OFFLINE="1")
     (nobody,) = client.calls(client.file(), HF_ENDPOINT="http://127.0.0.1:9")

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from makers import CONLL, JSONL, PARQUET, PROFNER, RULE
 
 from nerprobe.errors import CorpusFileError, CorpusFormatError, NerprobeError
-from nerprobe.readers import RawItem, json_rows, parquet_rows, read_columns, read_rows
+from nerprobe.parquet_rows import parquet_rows
+from nerprobe.readers import RawItem, json_rows, read_columns, read_rows
 
 
 def columns(data: str | bytes, layout: dict[str, Any] = PROFNER) -> list[RawItem]:
@@ -119,6 +120,7 @@ def test_a_word_stays_as_it_is_and_lines_end_at_lf_only(word: str) -> None:
 GOOD = "a 7 0 1 O\nb 7 2 3 O\n"
 
 
+@pytest.mark.hostile
 @pytest.mark.parametrize(
     ("line", "what", "expected"),
     [
@@ -168,6 +170,7 @@ def test_tags_match_declared_types_exactly() -> None:
         columns("a 7 0 1 B-profesion\n")
 
 
+@pytest.mark.hostile
 @pytest.mark.parametrize(
     ("data", "layout"),
     [
@@ -184,12 +187,14 @@ def test_windows_line_ends_are_refused_by_name(data: str, layout: dict[str, Any]
         columns(data, layout)
 
 
+@pytest.mark.hostile
 @pytest.mark.parametrize("data", [b"", b"\n\n", b" \n\t\n"])
 def test_an_empty_file_is_refused_by_name(data: bytes) -> None:
     with pytest.raises(CorpusFileError, match=r"^f\.txt: this corpus file is empty; expected at least one item"):
         columns(data)
 
 
+@pytest.mark.hostile
 @pytest.mark.parametrize(
     ("data", "line"),
     [
@@ -250,6 +255,7 @@ def test_words_of_a_row_stay_as_they_are() -> None:
     assert rows({"tokens": words, "tags": ["O"] * 5, "id": 1})[0].words == words
 
 
+@pytest.mark.hostile
 @pytest.mark.parametrize(
     ("row", "what"),
     [
@@ -329,6 +335,7 @@ def damaged_parquet() -> list[bytes]:
     ]
 
 
+@pytest.mark.hostile
 @pytest.mark.parametrize(
     "data", damaged_parquet(), ids=["no parquet", "cut by a byte", "half", "footer broken", "pages broken"]
 )

@@ -12,7 +12,8 @@ import pytest
 from boards import board_of, metrics_of, put_failure, put_metrics, run_folder
 from rich.console import Console
 
-from nerprobe.render import board_html, board_markdown, print_board, score, size, visible
+from nerprobe.redact import visible
+from nerprobe.render import board_html, board_markdown, print_board, score, size
 
 HOSTILE = (
     "<script>alert(1)</script> | `x` [click](http://example.invalid) ![i](http://example.invalid/i) "

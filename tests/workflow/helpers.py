@@ -8,8 +8,8 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +173,7 @@ class Place:
     home: Path
     project: Path = PROJECT
     snakefile: str = "Snakefile"
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def at(self, name: str, **changes: Any) -> Place:
         """Return the same place with another working folder, given relative to where the command is typed."""
@@ -187,6 +188,7 @@ class Place:
             "NERPROBE_CACHE": str(self.home / "cache"),
             "HF_HUB_OFFLINE": "1",
             "LANG": "C.UTF-8",
+            **self.variables,
         }
 
     def command(self, config: Sequence[str], flags: Sequence[str]) -> list[str]:

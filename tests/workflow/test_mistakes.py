@@ -15,7 +15,7 @@ from helpers import PROJECT, SUBSET, Place, Ran
 from nerprobe.errors import NerprobeError
 from nerprobe.plan import make_plan
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.hostile]
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 
@@ -150,6 +150,7 @@ def test_mistake_is_refused_when_the_plan_is_made(folders: Place, name: str, mon
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.hostile(0)
 def test_hostile_names_did_nothing_outside(base: Place, ran: dict[str, Ran]) -> None:
     made = {"data", "alpha", "beta", "other", "half", "mistakes"}
     assert {path.name for path in Path(base.typed).iterdir()} >= made

@@ -101,7 +101,6 @@ MODULES = {
         "corpus",
         "errors_page",
         "mention_errors",
-        "render",
         "run_predictions",
         "score",
         "spans",
