@@ -53,6 +53,12 @@ os.environ.update(
     f" --batch-tokens {PLAN.config['embed']['batch_tokens'] or 0}",
 )
 
+# What jobs run in with --software-deployment-method conda. The default computes on CPUs too; NERPROBE_ENV=cpu takes
+# the smaller one, without CUDA.
+ENVIRONMENT = "../../envs/nerprobe{}.yaml".format(
+    "-cpu" if os.environ.get("NERPROBE_ENV") == "cpu" else ""
+)
+
 RUNS = {run.task.name: run for run in PLAN.runs.values()}
 ENCODERS = PLAN.encoders
 BOARDS = [
@@ -65,6 +71,13 @@ ERRORS = [
 ]
 METRICS = [
     f"{run.folder}/metrics/{model}.json" for run in RUNS.values() for model in ENCODERS
+]
+# What needs a network: the corpus of each task and the files of each encoder.
+CORPORA = [f"{run.folder}/corpus.json" for run in RUNS.values()]
+RECORDS = [
+    f"resources/encoders/{encoder.slug}.json"
+    for encoder in ENCODERS.values()
+    if encoder.fetched
 ]
 
 
