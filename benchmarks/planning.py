@@ -24,7 +24,7 @@ from common import PROJECT, Others, machine, table
 def project_copy(folder: Path, tasks: int) -> Path:
     """Copy what a run needs, with as many tasks as asked for."""
     copy = folder / "project"
-    for name in ("workflow", "config", "profiles", "src"):
+    for name in ("workflow", "config", "envs", "profiles", "src"):
         shutil.copytree(PROJECT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(PROJECT / "Snakefile", copy)
     sample = (copy / "config" / "tasks" / "sample.yaml").read_text()

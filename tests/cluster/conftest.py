@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Iterator
 
@@ -20,7 +21,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def slurm() -> Iterator[ToySlurm]:
     lacking = missing()
     reason = f"SLURM is not installed ({', '.join(lacking)}): apt-get install {PACKAGES}" if lacking else ""
-    if not lacking and os.getuid() != 0:
+    if importlib.util.find_spec("snakemake_executor_plugin_slurm") is None:
+        reason = "the plugin for SLURM is not installed: make slurm"
+    elif not lacking and os.getuid() != 0:
         reason = "the toy SLURM runs as root only"
     if reason:
         if os.environ.get("NERPROBE_CLUSTER") == "required":

@@ -130,10 +130,11 @@ def test_one_gpu_runs_one_job_at_a_time(grown: Sent, whole: Sent) -> None:
 
 @dataclass(frozen=True)
 class Trouble:
-    """Two work folders at once: in one a job is cancelled, in the other one is too large for its memory."""
+    """Three work folders at once: a job is cancelled, one is too large for its memory, one cannot succeed."""
 
     cancelled: Ran
     hungry: Ran
+    cut: Ran
     jobs: list[Job]
 
     def of(self, model: str) -> list[Job]:
@@ -145,10 +146,11 @@ class Trouble:
 def trouble(cluster: ClusterPlace, grown: Sent) -> Trouble:
     known = {job.number for job in cluster.slurm.jobs()}
     small = edited_profile(cluster.typed.parent / "small" / "slurm", **{**SETTINGS, "EMBED_MB": 500})
-    places = [cluster.at("cancel"), cluster.at("hunger", profile=small)]
+    once = edited_profile(cluster.typed.parent / "once" / "slurm", **{**SETTINGS, "RETRIES": 0})
     running = []
-    for place, model in zip(places, ("cancelled", "hungry"), strict=True):
-        command = place.command(place.config(f"./{model}", baselines=""), [])
+    for name, profile in (("cancelled", cluster.profile), ("hungry", small), ("cut", once)):
+        place = cluster.at(f"work {name}", profile=profile)
+        command = place.command(place.config(f"./{name}", baselines="train-lookup"), [])
         running.append(
             subprocess.Popen(
                 command, cwd=place.typed, env=place.environment, text=True, encoding="utf-8",
@@ -161,13 +163,13 @@ def trouble(cluster: ClusterPlace, grown: Sent) -> Trouble:
     cluster.slurm.ask("scancel", str(victim.number))
     ends = []
     for process in running:
-        out, _ = process.communicate(timeout=400)
+        out, _ = process.communicate(timeout=500)
         ends.append(Ran(process.returncode, out))
-    return Trouble(ends[0], ends[1], [job for job in cluster.slurm.jobs() if job.number not in known])
+    return Trouble(*ends, [job for job in cluster.slurm.jobs() if job.number not in known])
 
 
-def metrics(cluster: ClusterPlace, work: str, model: str) -> Path:
-    return cluster.at(work).run_folder() / "metrics" / f"{model}.json"
+def run_folder(cluster: ClusterPlace, name: str) -> Path:
+    return cluster.at(f"work {name}").run_folder()
 
 
 def test_cancelled_job_is_tried_again_and_succeeds(cluster: ClusterPlace, trouble: Trouble) -> None:
@@ -175,7 +177,7 @@ def test_cancelled_job_is_tried_again_and_succeeds(cluster: ClusterPlace, troubl
     first, second = trouble.of("cancelled")
     assert (first.state, second.state) == ("CANCELLED", "COMPLETED")
     assert (first.memory_mb, second.memory_mb) == (SETTINGS["EMBED_MB"], 2 * SETTINGS["EMBED_MB"])
-    assert read(metrics(cluster, "cancel", "cancelled"))["model"] == "cancelled"
+    assert read(run_folder(cluster, "cancelled") / "metrics" / "cancelled.json")["model"] == "cancelled"
 
 
 def test_job_killed_for_its_memory_is_tried_again_with_more(cluster: ClusterPlace, trouble: Trouble) -> None:
@@ -184,23 +186,17 @@ def test_job_killed_for_its_memory_is_tried_again_with_more(cluster: ClusterPlac
     assert first.state in {"FAILED", "OUT_OF_MEMORY"}
     assert second.state == "COMPLETED"
     assert (first.memory_mb, second.memory_mb) == (500, 1000)
-    (said,) = (cluster.typed / "hunger" / "logs" / "slurm").rglob(f"{first.number}.log")
+    (said,) = (cluster.typed / "work hungry" / "logs" / "slurm").rglob(f"{first.number}.log")
     assert "memory limit" in said.read_text(encoding="utf-8").lower()
-    assert read(metrics(cluster, "hunger", "hungry"))["model"] == "hungry"
+    assert read(run_folder(cluster, "hungry") / "metrics" / "hungry.json")["model"] == "hungry"
 
 
-@pytest.fixture(scope="module")
-def broken(cluster: ClusterPlace, grown: Sent) -> Sent:
-    config = cluster.config("./alpha", "./cut", baselines="train-lookup")
-    return send(cluster.slurm, lambda: cluster.run(*config, flags=["--retries", "0"]))
-
-
-def test_log_of_a_failing_job_is_shown_and_its_row_says_why(cluster: ClusterPlace, broken: Sent) -> None:
-    assert broken.ran.code != 0
-    assert [job.state for job in broken.jobs] == ["FAILED"]
-    reason = read(cluster.run_folder() / "failures" / "cut.json")["reason"]
-    shown = broken.ran.out.partition("embed: " + reason.split(";")[0])
-    assert shown[1], broken.ran.out
-    rows = {row["model"]: row for row in rows_of(cluster.run_folder())}
+def test_log_of_a_failing_job_is_shown_and_its_row_says_why(cluster: ClusterPlace, trouble: Trouble) -> None:
+    assert trouble.cut.code != 0
+    assert [job.state for job in trouble.of("cut")] == ["FAILED"]
+    folder = run_folder(cluster, "cut")
+    reason = read(folder / "failures" / "cut.json")["reason"]
+    assert f"embed: {reason}" in trouble.cut.out
+    rows = {row["model"]: row for row in rows_of(folder)}
     assert (rows["cut"]["status"], rows["cut"]["reason"]) == ("failed", reason)
-    assert rows["alpha"]["status"] == "ok"
+    assert rows["train-lookup"]["status"] == "ok"

@@ -191,7 +191,7 @@ def test_cpu_environment_differs_in_torch_alone() -> None:
 def test_container_recipe_copies_what_there_is_and_installs_the_lock() -> None:
     recipe = (PROJECT / "envs" / "nerprobe.def").read_text(encoding="utf-8")
     copied = dict(re.findall(r"^    (\S+) (/opt/nerprobe/\S+)$", recipe, re.MULTILINE))
-    assert {"Snakefile", "workflow", "config", "profiles", "src", "requirements.lock"} <= set(copied)
+    assert {"Snakefile", "workflow", "config", "envs", "profiles", "src", "requirements.lock"} <= set(copied)
     for name, target in copied.items():
         assert (PROJECT / name).exists()
         assert target == f"/opt/nerprobe/{name}"
