@@ -50,8 +50,8 @@ class Workplace:
         wanted = ", ".join(f"bench{number}" for number in range(tasks))
         (folder / "config.yaml").write_text(f"tasks: [{wanted}]\nmodels: [{', '.join(names)}]\nbaselines: []\n")
 
-    def call(self, *flags: str) -> tuple[float, float, str]:
-        """Return seconds, the share of the machine that others took meanwhile, and what Snakemake said."""
+    def call(self, *flags: str) -> tuple[float, float, float, str]:
+        """Return seconds, CPU seconds, the share of the machine that others took, and what Snakemake said."""
         command = [sys.executable, "-m", "snakemake", "--cores", "1", *flags, "--snakefile", self.project / "Snakefile"]
         command += ["--directory", self.folder, "--configfile", self.folder / "config.yaml"]
         others, before, begun = Others(), os.times(), time.perf_counter()
@@ -67,11 +67,11 @@ class Workplace:
         if done.returncode:
             raise SystemExit(done.stdout + done.stderr)
         own = after.children_user + after.children_system - before.children_user - before.children_system
-        return seconds, others.share(own), done.stdout + done.stderr
+        return seconds, own, others.share(own), done.stdout + done.stderr
 
     def finish(self) -> None:
         """Make every output and have it marked as finished."""
-        _, _, summary = self.call("--summary")
+        *_, summary = self.call("--summary")
         for line in summary.splitlines():
             path = self.folder / line.partition("\t")[0]
             if line.partition("\t")[0].startswith(("results/", "resources/")):
@@ -82,14 +82,15 @@ class Workplace:
 
 def row(name: str, place: Workplace, flags: list[str], rounds: int) -> list[str]:
     found = [place.call(*flags) for _ in range(rounds)]
-    seconds = [own for own, _, _ in found]
-    said = found[-1][2]
+    seconds = [one[0] for one in found]
+    said = found[-1][3]
     totals = [line.split()[1] for line in said.splitlines() if line.startswith("total")]
     if not totals and "Nothing to be done" not in said:
         raise SystemExit(f"neither jobs nor nothing to do:\n{said}")
     spread = f"{min(seconds):.1f}–{max(seconds):.1f}"
-    busy = f"{max(share for _, share, _ in found):.0%}"
-    return [name, totals[0] if totals else "0", f"{statistics.median(seconds):.1f}", spread, busy]
+    cpu = f"{statistics.median(one[1] for one in found):.1f}"
+    busy = f"{max(one[2] for one in found):.0%}"
+    return [name, totals[0] if totals else "0", f"{statistics.median(seconds):.1f}", spread, cpu, busy]
 
 
 def main() -> None:
@@ -114,7 +115,7 @@ def main() -> None:
             place.finish()
             label = f"nothing to do, {args.nothing:,} encoders × {args.tasks} tasks"
             rows.append(row(label, place, [], args.rounds))
-    print(table(["call", "jobs", "median s", "min–max s", "others' use"], rows))
+    print(table(["call", "jobs", "median s", "min–max s", "CPU s", "others' use"], rows))
     print(f"load average at the end {os.getloadavg()[0]:.2f}", file=sys.stderr)
 
 
