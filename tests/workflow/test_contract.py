@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+import yte
 from helpers import PROJECT
 from reach import Sources
 
@@ -161,7 +162,8 @@ def test_fetching_takes_no_core_and_profiles_bound_how_many_run() -> None:
     profiles = sorted((PROJECT / "profiles").glob("*/config.yaml"))
     assert profiles
     for profile in profiles:
-        assert yaml.safe_load(profile.read_text(encoding="utf-8"))["resources"]["download"] >= 1
+        text = profile.read_text(encoding="utf-8")
+        assert yte.process_yaml(text, require_use_yte=True)["resources"]["download"] >= 1
 
 
 def test_conda_environment_pins_what_the_jobs_import_as_the_lock_does() -> None:

@@ -80,9 +80,10 @@ def read_profile(name: str) -> dict[str, Any]:
     return read
 
 
-def test_slurm_profile_repeats_the_default_one_but_for_its_limit_of_gpus() -> None:
+def test_slurm_profile_repeats_the_default_one_but_for_the_limit_of_gpus() -> None:
     default = read_profile("default")
-    assert default.pop("resources") == {"gpu": 1}
+    assert default.pop("resources") == {"gpu": 1, "download": 4}
+    assert read_profile("slurm")["resources"] == {"download": 4}
     assert default.keys() == {"keep-going", "rerun-incomplete", "show-failed-logs", "scheduler"}
     assert {name: read_profile("slurm")[name] for name in default} == default
 
