@@ -1,7 +1,7 @@
 """Leases of local GPUs: each embed job takes a device that no other job of this user on this machine has.
 
 Snakemake counts GPUs but hands out no numbers. A lease is a lock on a file (``flock``), which the kernel releases when
-its holder ends, however it ends: nothing is left to clean up after a crash. Job schedulers hand out devices themselves.
+its holder ends, however it ends: nothing is left to clean up after a crash.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from filelock import FileLock, Timeout
 from nerprobe.errors import LeaseError
 from nerprobe.log import logger
 
-VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+ASSIGNED = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "SLURM_JOB_ID")
+"""Where one of these is set and one device is seen, somebody gave it to this job alone."""
 WAIT = 0.5
 """Seconds between two looks for a free device."""
 
@@ -36,7 +37,7 @@ def devices_to_share(device: str) -> list[str]:
     """Return the devices that a job may choose from; empty where it has no choice.
 
     ``$NERPROBE_DEVICES`` names them, such as ``cuda:1,cuda:3``; otherwise they are all that torch sees. There is no
-    choice in a SLURM job, where one device was made visible, or where the configuration names one.
+    choice where somebody else gave this job one device, or where the configuration names one.
 
     Args:
         device: ``embed.device`` of the configuration.
@@ -46,12 +47,10 @@ def devices_to_share(device: str) -> list[str]:
     named = [name.strip() for name in os.environ.get("NERPROBE_DEVICES", "").split(",")]
     if any(named):
         return list(dict.fromkeys(filter(None, named)))
-    if "SLURM_JOB_ID" in os.environ:
-        return []
     import torch
 
     count = torch.cuda.device_count()
-    if count == 1 and any(os.environ.get(name) for name in VISIBLE):
+    if count == 1 and any(os.environ.get(name) for name in ASSIGNED):
         return []
     return [f"cuda:{number}" for number in range(count)]
 
@@ -61,7 +60,15 @@ def _lock_name(device: str) -> str:
     if device.startswith("cuda"):
         import torch
 
-        device = str(torch.cuda.get_device_properties(device).uuid)
+        try:
+            device = str(torch.cuda.get_device_properties(device).uuid)
+        except (AssertionError, RuntimeError) as error:
+            raise LeaseError(
+                "there is no such device",
+                where="NERPROBE_DEVICES",
+                expected=f"devices that torch sees: {torch.cuda.device_count()} here",
+                got=device,
+            ) from error
     return re.sub(r"[^A-Za-z0-9-]", "_", device) + ".lock"
 
 
