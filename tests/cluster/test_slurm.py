@@ -145,7 +145,7 @@ class Trouble:
 @pytest.fixture(scope="module")
 def trouble(cluster: ClusterPlace, grown: Sent) -> Trouble:
     known = {job.number for job in cluster.slurm.jobs()}
-    small = edited_profile(cluster.typed.parent / "small" / "slurm", **{**SETTINGS, "EMBED_MB": 500})
+    small = edited_profile(cluster.typed.parent / "small" / "slurm", **{**SETTINGS, "EMBED_MB": 400})
     once = edited_profile(cluster.typed.parent / "once" / "slurm", **{**SETTINGS, "RETRIES": 0})
     running = []
     for name, profile in (("cancelled", cluster.profile), ("hungry", small), ("cut", once)):
@@ -185,7 +185,7 @@ def test_job_killed_for_its_memory_is_tried_again_with_more(cluster: ClusterPlac
     first, second = trouble.of("hungry")
     assert first.state in {"FAILED", "OUT_OF_MEMORY"}
     assert second.state == "COMPLETED"
-    assert (first.memory_mb, second.memory_mb) == (500, 1000)
+    assert (first.memory_mb, second.memory_mb) == (400, 800)
     (said,) = (cluster.typed / "work hungry" / "logs" / "slurm").rglob(f"{first.number}.log")
     assert "memory limit" in said.read_text(encoding="utf-8").lower()
     assert read(run_folder(cluster, "hungry") / "metrics" / "hungry.json")["model"] == "hungry"
