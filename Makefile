@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SNAKE := Snakefile workflow/Snakefile workflow/rules/*.smk
 
-.PHONY: demo test check format lock clean
+.PHONY: demo test check format lock slurm clean
 
 demo: $(READY)
 	@NERPROBE_BOARD=no $(BIN)/snakemake --cores all --configfile config/demo.yaml; code=$$?; \
@@ -26,6 +26,10 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/snakefmt $(SNAKE)
+
+# What profiles/slurm needs.
+slurm: $(READY)
+	$(BIN)/python -m pip install --quiet --requirement envs/slurm.txt
 
 # Pins what is installed; run it in a fresh environment after changing pyproject.toml.
 lock: $(READY)

@@ -26,6 +26,13 @@ rule all:
         metrics=METRICS,
 
 
+# Everything that needs a network, and nothing else: for a machine that has one, before jobs run where there is none.
+rule fetch_all:
+    input:
+        corpora=CORPORA,
+        encoders=RECORDS,
+
+
 onstart:
     refuse_read_only()
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 from nerprobe.corpus import Item, stored_items
 from nerprobe.errors import ArtefactError, NonFiniteError
 from nerprobe.files import AGAIN, canonical_json, read_json, sha256_file, write_json, write_text
+from nerprobe.lease import leased_device
 from nerprobe.log import logger, progress_bar
 from nerprobe.readers import Seen
 from nerprobe.store import VectorStore, address
@@ -103,6 +104,23 @@ def fill_store(
     lacking = sum(map(len, blocks_of(_lacking(items, store), BLOCK_ITEMS)))
     if not lacking:
         return 0, 0.0
+    if device == "auto" and spec["source"]["kind"] == "random":
+        device = "cpu"  # controls ask Snakemake for no GPU, so they take none
+    with leased_device(device) as own:
+        return _fill(items, lacking, encoder=encoder, spec=spec, store=store, device=own, budget=budget)
+
+
+def _fill(
+    items: Items,
+    lacking: int,
+    *,
+    encoder: Path,
+    spec: Mapping[str, Any],
+    store: VectorStore,
+    device: str,
+    budget: int | None,
+) -> tuple[int, float]:
+    """Compute what is lacking, or all where the encoder's own precision proves too narrow; as ``fill_store``."""
     from nerprobe.frozen import FrozenEncoder
 
     settings = spec["settings"]

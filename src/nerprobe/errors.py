@@ -100,6 +100,10 @@ class NonFiniteError(NerprobeError):
     """An encoder gives NaN or infinite vectors."""
 
 
+class LeaseError(NerprobeError):
+    """The locks that share out local GPUs cannot be kept."""
+
+
 class ArtefactError(NerprobeError):
     """A file of an earlier stage is missing, damaged or of another schema."""
 

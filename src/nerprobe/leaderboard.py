@@ -55,7 +55,7 @@ def read_metrics(
             failed[model] = reason
         elif model not in found or found[model]["encoder"]["key"] != keys.get(model, found[model]["encoder"]["key"]):
             found.pop(model, None)
-            failed[model] = "not evaluated; the log under logs/ says why"
+            failed[model] = _ended(folder, model, keys.get(model, ""))
     return found, failed
 
 
@@ -70,6 +70,17 @@ def _failure(folder: Path, model: str) -> str:
         return str(read_json(record)["reason"]) if record.exists() else ""
     except ArtefactError as error:
         return str(error)
+
+
+def _ended(folder: Path, model: str, key: str) -> str:
+    """Return what the logs tell of a model that left neither metrics nor a reason, as a killed job does."""
+    logs = folder.parents[2] / "logs" / folder.parent.name / folder.name
+    stages = (("embed", f"{model}.{key}", "embeddings"), ("probe", model, "heads"), ("score", model, "metrics"))
+    for stage, name, outputs in stages:
+        log = logs / stage / f"{name}.log"
+        if log.exists() and not (folder / outputs / f"{name}.json").exists():
+            return f"{stage} was ended from outside: too little memory, time run out, or cancelled; see {log}"
+    return "not evaluated; the log under logs/ says why"
 
 
 def _checked(metrics: dict[str, Any], path: Path, folder: Path) -> dict[str, Any]:

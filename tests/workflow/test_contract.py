@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+import yte
 from helpers import PROJECT
 from reach import Sources
 
@@ -143,7 +144,14 @@ def test_rule_has_log_environment_and_one_command(name: str) -> None:
     stage = {"fetch_encoder": "fetch", "errors_page": "errors-page"}.get(name, name)
     assert command.startswith(f"python -m nerprobe {stage} --")
     assert command.endswith(" --log {log:q}")
-    assert re.search(r'conda:\n {8}"\.\./\.\./envs/nerprobe\.yaml"\n', body)
+    assert "    conda:\n        ENVIRONMENT\n" in body
+
+
+def pins_of(environment: str) -> list[str]:
+    read = yaml.safe_load((PROJECT / "envs" / environment).read_text(encoding="utf-8"))
+    (pins,) = (part["pip"] for part in read["dependencies"] if isinstance(part, dict))
+    assert read["channels"] == ["conda-forge"]
+    return list(pins)
 
 
 def test_fetching_takes_no_core_and_profiles_bound_how_many_run() -> None:
@@ -154,12 +162,12 @@ def test_fetching_takes_no_core_and_profiles_bound_how_many_run() -> None:
     profiles = sorted((PROJECT / "profiles").glob("*/config.yaml"))
     assert profiles
     for profile in profiles:
-        assert yaml.safe_load(profile.read_text(encoding="utf-8"))["resources"]["download"] >= 1
+        text = profile.read_text(encoding="utf-8")
+        assert yte.process_yaml(text, require_use_yte=True)["resources"]["download"] >= 1
 
 
 def test_conda_environment_pins_what_the_jobs_import_as_the_lock_does() -> None:
-    environment = yaml.safe_load((PROJECT / "envs" / "nerprobe.yaml").read_text(encoding="utf-8"))
-    (pins,) = (part["pip"] for part in environment["dependencies"] if isinstance(part, dict))
+    pins = pins_of("nerprobe.yaml")
     lock = (PROJECT / "requirements.lock").read_text(encoding="utf-8").split("\n")
     assert set(pins) <= set(lock)
     known = {"scikit-learn": "sklearn", "pyyaml": "yaml"}
@@ -172,3 +180,21 @@ def test_conda_environment_pins_what_the_jobs_import_as_the_lock_does() -> None:
             elif isinstance(node, ast.ImportFrom) and node.module:
                 imported.add(node.module.partition(".")[0])
     assert imported - set(sys.stdlib_module_names) - {"nerprobe"} == pinned
+
+
+def test_cpu_environment_differs_in_torch_alone() -> None:
+    expected = [f"{pin}+cpu" if pin.startswith("torch==") else pin for pin in pins_of("nerprobe.yaml")]
+    assert pins_of("nerprobe-cpu.yaml") == expected
+    rules = (PROJECT / "workflow" / "rules" / "common.smk").read_text(encoding="utf-8")
+    assert '"../../envs/nerprobe{}.yaml"' in rules
+    assert '"-cpu"' in rules
+
+
+def test_container_recipe_copies_what_there_is_and_installs_the_lock() -> None:
+    recipe = (PROJECT / "envs" / "nerprobe.def").read_text(encoding="utf-8")
+    copied = dict(re.findall(r"^    (\S+) (/opt/nerprobe/\S+)$", recipe, re.MULTILINE))
+    assert {"Snakefile", "workflow", "config", "envs", "profiles", "src", "requirements.lock"} <= set(copied)
+    for name, target in copied.items():
+        assert (PROJECT / name).exists()
+        assert target == f"/opt/nerprobe/{name}"
+    assert "pip install --no-cache-dir --requirement /opt/nerprobe/requirements.lock" in recipe

@@ -8,7 +8,7 @@ rule fetch_encoder:
     log:
         "logs/fetch_encoder/{model}.log",
     conda:
-        "../../envs/nerprobe.yaml"
+        ENVIRONMENT
     threads: 0  # it waits for the network, so it runs while another encoder computes
     resources:
         download=1,

@@ -10,7 +10,7 @@ rule corpus:
     log:
         "logs/{task}/{run}/corpus.log",
     conda:
-        "../../envs/nerprobe.yaml"
+        ENVIRONMENT
     threads: 1
     params:
         spec=corpus_spec,
@@ -28,7 +28,7 @@ rule subset:
     log:
         "logs/{task}/{run}/subset.log",
     conda:
-        "../../envs/nerprobe.yaml"
+        ENVIRONMENT
     threads: 1
     params:
         spec=subset_spec,

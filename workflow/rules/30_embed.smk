@@ -12,7 +12,7 @@ rule embed:
     benchmark:
         "logs/{task}/{run}/embed/{model}.{key}.tsv"
     conda:
-        "../../envs/nerprobe.yaml"
+        ENVIRONMENT
     threads: 8
     resources:
         gpu=gpus,

@@ -14,7 +14,7 @@ rule probe:
     benchmark:
         "logs/{task}/{run}/probe/{model}.tsv"
     conda:
-        "../../envs/nerprobe.yaml"
+        ENVIRONMENT
     threads: 1
     params:
         spec=probe_spec,

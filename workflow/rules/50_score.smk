@@ -13,7 +13,7 @@ rule score:
     log:
         "logs/{task}/{run}/score/{model}.log",
     conda:
-        "../../envs/nerprobe.yaml"
+        ENVIRONMENT
     threads: 1
     params:
         code=fingerprint("score"),

@@ -15,7 +15,7 @@ rule leaderboard:
     log:
         "logs/{task}/{run}/leaderboard.log",
     conda:
-        "../../envs/nerprobe.yaml"
+        ENVIRONMENT
     threads: 1
     params:
         spec=leaderboard_spec,

@@ -16,7 +16,7 @@ rule errors_page:
     log:
         "logs/{task}/{run}/errors_page.log",
     conda:
-        "../../envs/nerprobe.yaml"
+        ENVIRONMENT
     threads: 1
     params:
         code=fingerprint("errors_page"),

@@ -29,10 +29,12 @@ def typed_in():
     known = os.environ.get("NERPROBE_TYPED_IN")
     if known:
         return Path(known)
-    for frame in inspect.stack():
-        handler = getattr(frame.frame.f_locals.get("self"), "_workdir_handler", None)
+    frame = inspect.currentframe()
+    while frame is not None:
+        handler = getattr(frame.f_locals.get("self"), "_workdir_handler", None)
         if getattr(handler, "olddir", None):
             return Path(handler.olddir)
+        frame = frame.f_back
     return Path.cwd()
 
 
@@ -57,6 +59,12 @@ os.environ.update(
     f" --batch-tokens {PLAN.config['embed']['batch_tokens'] or 0}",
 )
 
+# What jobs run in with --software-deployment-method conda. The default computes on CPUs too; NERPROBE_ENV=cpu takes
+# the smaller one, without CUDA.
+ENVIRONMENT = "../../envs/nerprobe{}.yaml".format(
+    "-cpu" if os.environ.get("NERPROBE_ENV") == "cpu" else ""
+)
+
 RUNS = {run.task.name: run for run in PLAN.runs.values()}
 ENCODERS = PLAN.encoders
 BOARDS = [
@@ -70,17 +78,30 @@ ERRORS = [
 METRICS = [
     f"{run.folder}/metrics/{model}.json" for run in RUNS.values() for model in ENCODERS
 ]
+# What needs a network: the corpus of each task and the files of each encoder.
+CORPORA = [f"{run.folder}/corpus.json" for run in RUNS.values()]
+RECORDS = [
+    f"resources/encoders/{encoder.slug}.json"
+    for encoder in ENCODERS.values()
+    if encoder.fetched
+]
 
 
-def one_of(names):
-    return "|".join(map(re.escape, names))
+def one_of(names, many=None):
+    """Return the pattern of some names, or a wider one where they are many.
+
+    Snakemake writes the pattern into every file name that it works with: with a list of 1,000 models a quarter
+    of its time to plan would go there. What is not in the configuration is then refused by encoder_of.
+    """
+    known = list(map(re.escape, names))
+    return many if many and len(known) > 200 else "|".join(known)
 
 
 wildcard_constraints:
     task=one_of(RUNS),
     run=one_of(run.label for run in RUNS.values()),
-    model=one_of(ENCODERS),
-    key=one_of(encoder.key for encoder in ENCODERS.values()),
+    model=one_of(ENCODERS, many="[^/]+"),
+    key=one_of({encoder.key for encoder in ENCODERS.values()}, many="[0-9a-f]{12}"),
 
 
 # Modules that each cheap stage runs: editing one re-runs that stage. (embed has no fingerprint: there a
@@ -123,8 +144,24 @@ def fingerprint(stage):
     ]
 
 
+def encoder_of(wildcards):
+    """Return the encoder that a file is of.
+
+    Raises:
+        WorkflowError: If the configuration has no such encoder, or not with this key.
+    """
+    encoder = ENCODERS.get(wildcards.model)
+    key = wildcards.get("key", encoder.key if encoder else "")
+    if encoder is None or key != encoder.key:
+        raise WorkflowError(
+            f"no encoder {wildcards.model} {key}".rstrip()
+            + " in this configuration: name it in models"
+        )
+    return encoder
+
+
 def fetch_spec(wildcards):
-    return canonical_json(ENCODERS[wildcards.model].source)
+    return canonical_json(encoder_of(wildcards).source)
 
 
 def corpus_spec(wildcards):
@@ -136,12 +173,12 @@ def subset_spec(wildcards):
 
 
 def embed_spec(wildcards):
-    return canonical_json(ENCODERS[wildcards.model].embed_spec)
+    return canonical_json(encoder_of(wildcards).embed_spec)
 
 
 def probe_spec(wildcards):
     return canonical_json(
-        {**RUNS[wildcards.task].probe, **ENCODERS[wildcards.model].probe_spec}
+        {**RUNS[wildcards.task].probe, **encoder_of(wildcards).probe_spec}
     )
 
 
@@ -151,20 +188,20 @@ def leaderboard_spec(wildcards):
 
 def encoder_record(wildcards):
     """Return the fetched encoder, or nothing for a control that needs no files."""
-    encoder = ENCODERS[wildcards.model]
+    encoder = encoder_of(wildcards)
     return f"resources/encoders/{encoder.slug}.json" if encoder.fetched else []
 
 
 def gpus(wildcards):
     """Ask for a GPU, except for controls."""
-    return 0 if ENCODERS[wildcards.model].baseline else 1
+    return 0 if encoder_of(wildcards).baseline else 1
 
 
 def vectors_of(suffix):
     """Return an input function for one file of the embed stage; nothing for a model without vectors."""
 
     def path(wildcards):
-        encoder = ENCODERS[wildcards.model]
+        encoder = encoder_of(wildcards)
         if not encoder.embedded:
             return []
         file = f"results/{wildcards.task}/{wildcards.run}/embeddings/{encoder.slug}.{encoder.key}.{suffix}"
