@@ -51,12 +51,12 @@ def corpus(spec: Spec, table: File, info: File, log: Log = None) -> None:
 
 
 @app.command(rich_help_panel=STAGES)
-def subset(spec: Spec, corpus: File, corpus_info: File, output: File, log: Log = None) -> None:
-    """Take the seed-hash subset of each pool."""
+def subset(spec: Spec, corpus: File, corpus_info: File, output: File, leakage: File, log: Log = None) -> None:
+    """Take the seed-hash subset of each pool, and tell which test texts are in train too."""
     from nerprobe.subset import write_subset
 
     with stage("subset", log=log):
-        write_subset(_spec(spec), corpus=corpus, corpus_info=corpus_info, output=output)
+        write_subset(_spec(spec), corpus=corpus, corpus_info=corpus_info, output=output, leakage=leakage)
 
 
 @app.command(rich_help_panel=STAGES)
@@ -109,6 +109,7 @@ def probe(
     predictions: File,
     head: File,
     facts: File,
+    exploratory: File,
     vectors: MaybeFile = "",
     manifest: MaybeFile = "",
     threads: int = 1,
@@ -128,6 +129,7 @@ def probe(
             predictions=predictions,
             head=head,
             facts=facts,
+            exploratory=exploratory,
             threads=threads,
         )
 
@@ -137,7 +139,9 @@ def score(
     run: Annotated[str, typer.Option(help="Name of the run.")],
     predictions: File,
     facts: File,
+    exploratory: File,
     subset: File,
+    corpus: File,
     corpus_info: File,
     output: File,
     log: Log = None,
@@ -151,7 +155,9 @@ def score(
             run=run,
             predictions=predictions,
             facts=facts,
+            exploratory=exploratory,
             subset=subset,
+            corpus=corpus,
             corpus_info=corpus_info,
             output=output,
         )

@@ -153,6 +153,7 @@ def files_of(model: str, root: Path) -> tuple[list[Path], list[Path]]:
         "predictions/{}.parquet",
         "heads/{}.safetensors",
         "heads/{}.json",
+        "exploratory/{}.json",
         "metrics/{}.json",
         "failures/{}.json",
         "sweeps/{}.json",

@@ -124,7 +124,7 @@ def test_the_stage_reads_the_corpus_and_writes_the_subset(tmp_path: Path) -> Non
     table, info, out = (tmp_path / name for name in ("c.parquet", "c.json", "s.json"))
     write_corpus(corpus_spec(tmp_path / "in", files), table_path=table, info_path=info)
     spec = {"task": "tiny", "seed": 9, "sizes": {"test": "all", "train": 1}}
-    write_subset(spec, corpus=table, corpus_info=info, output=out)
+    write_subset(spec, corpus=table, corpus_info=info, output=out, leakage=tmp_path / "l.json")
     expected = sorted(["tiny-1", "tiny-2"], key=lambda item_id: digest(9, item_id))
     assert load_subset(out)["items"] == {"test": expected, "train": ["tiny-3"]}
 
@@ -135,7 +135,11 @@ def test_more_than_the_pool_has_leaves_no_file(tmp_path: Path) -> None:
     write_corpus(corpus_spec(tmp_path / "in", files), table_path=table, info_path=info)
     with pytest.raises(SubsetSizeError):
         write_subset(
-            {"task": "tiny", "seed": 9, "sizes": {"test": 2, "train": 1}}, corpus=table, corpus_info=info, output=out
+            {"task": "tiny", "seed": 9, "sizes": {"test": 2, "train": 1}},
+            corpus=table,
+            corpus_info=info,
+            output=out,
+            leakage=tmp_path / "l.json",
         )
     assert not out.exists()
 

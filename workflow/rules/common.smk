@@ -84,6 +84,7 @@ wildcard_constraints:
 MODULES = {
     "probe": (
         "corpus",
+        "cross_validate",
         "logistic",
         "lookup",
         "probe",
@@ -91,7 +92,7 @@ MODULES = {
         "subset",
         "vector_files",
     ),
-    "score": ("score", "spans", "subset"),
+    "score": ("breakdown", "corpus", "score", "spans", "subset"),
     "leaderboard": ("bootstrap", "compare", "leaderboard", "render", "rows"),
     "errors_page": (
         "corpus",
