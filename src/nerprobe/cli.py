@@ -271,6 +271,22 @@ def export(
 
 
 @app.command()
+def power(
+    first: Annotated[str, typer.Argument(help="Name as on the board.")],
+    second: Annotated[str, typer.Argument(help="Name as on the board.")],
+    places: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Run folders or leaderboard.json files; default: all under results/."),
+    ] = None,
+    power: Annotated[float, typer.Option(min=0.5, max=0.99, help="Share of boards that should separate them.")] = 0.8,
+) -> None:
+    """Say how many test items would separate two models."""
+    from nerprobe.power import power_report
+
+    power_report(first, second, places or [], power=power)
+
+
+@app.command()
 def models(
     name: Annotated[str, typer.Argument(help="Only entries whose name or source holds this.")] = "",
 ) -> None:

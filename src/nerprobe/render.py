@@ -117,14 +117,14 @@ COLUMNS = ("Rank", "Model", "Tier", *HEADINGS.values(), "Parameters")
 
 def board_markdown(board: Mapping[str, Any]) -> str:
     """Return the board as a Markdown table that can be pasted anywhere."""
-    lines = [f"# {_escape_markdown(board['title'])}", "", *map(_escape_markdown, headline(board)), ""]
+    lines = [f"# {escape_markdown(board['title'])}", "", *map(escape_markdown, headline(board)), ""]
     lines += ["| " + " | ".join(COLUMNS) + " |", "|" + "---:|" + ":---|" + "---:|" * (len(COLUMNS) - 2)]
-    lines += ["| " + " | ".join(_escape_markdown(cell) for cell in cells(row)) + " |" for row in board["rows"]]
-    lines += [""] + [f"- {_escape_markdown(note)}" for note in notes(board)]
+    lines += ["| " + " | ".join(escape_markdown(cell) for cell in cells(row)) + " |" for row in board["rows"]]
+    lines += [""] + [f"- {escape_markdown(note)}" for note in notes(board)]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _escape_markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
     shown = visible(text)
     for char in ("\\", "|", "`", "<", ">", "*"):
         shown = shown.replace(char, f"\\{char}")
