@@ -197,6 +197,43 @@ def errors_page(
         write_errors_page(folder)
 
 
+@app.command(rich_help_panel=STAGES)
+def curve(
+    spec: Spec,
+    corpus: File,
+    corpus_info: File,
+    subset: File,
+    output: File,
+    vectors: MaybeFile = "",
+    manifest: MaybeFile = "",
+    threads: int = 1,
+    log: Log = None,
+) -> None:
+    """Fit one encoder's probe on growing and on other parts of the train pool."""
+    from nerprobe.curve import write_curve
+
+    with stage("curve", log=log):
+        write_curve(
+            _spec(spec),
+            corpus=corpus,
+            corpus_info=corpus_info,
+            subset=subset,
+            vectors=Path(vectors) if vectors else None,
+            manifest=Path(manifest) if manifest else None,
+            output=output,
+            threads=threads,
+        )
+
+
+@app.command(name="learning-curve", rich_help_panel=STAGES)
+def learning_curve(spec: Spec, folder: File, log: Log = None) -> None:
+    """Write the learning curves of all encoders of a run."""
+    from nerprobe.learning_curve import write_learning_curve
+
+    with stage("learning-curve", log=log):
+        write_learning_curve(_spec(spec), folder=folder)
+
+
 @app.command()
 def show(
     places: Annotated[

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from sklearn.feature_extraction.text import HashingVectorizer
 
+from nerprobe.corpus import stored_batches
 from nerprobe.files import write_json
 
 Text = tuple[str, str]
@@ -116,7 +116,7 @@ def find_leakage(test: Sequence[Text], train: Iterable[Text]) -> dict[str, Any]:
 def read_texts(corpus: Path, wanted: Collection[str]) -> Iterator[Text]:
     """Give ids and texts of some items of ``corpus.parquet``, in file order, reading batch by batch."""
     keep = pa.array(wanted, pa.string())
-    for batch in pq.ParquetFile(corpus).iter_batches(batch_size=2048, columns=["item_id", "text"]):
+    for batch in stored_batches(corpus, ["item_id", "text"]):
         part = batch.filter(pc.is_in(batch.column("item_id"), value_set=keep))
         yield from zip(part.column("item_id").to_pylist(), part.column("text").to_pylist(), strict=True)
 

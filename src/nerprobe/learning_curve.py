@@ -92,7 +92,7 @@ def curve_frame(found: Mapping[str, Any]) -> pd.DataFrame:
 
 def curve_svg(found: Mapping[str, Any]) -> str:
     """Return the plot: the curves with their intervals, and beside them the scores over train subsets."""
-    import altair as alt
+    import altair as alt  # a second to import, and only this plot needs it
     import vl_convert
 
     frame = curve_frame(found)
@@ -100,7 +100,7 @@ def curve_svg(found: Mapping[str, Any]) -> str:
     order = [visible(one["model"]) for one in found["models"]]
     f1 = alt.Y("f1:Q", title="F1", scale=alt.Scale(domain=[0, 1]))
     # Models also differ in shape: colour is never the only sign.
-    looks = {
+    looks: dict[str, Any] = {
         "color": alt.Color("model:N", sort=order, title="Model"),
         "shape": alt.Shape("model:N", sort=order, title="Model"),
     }

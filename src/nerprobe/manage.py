@@ -157,6 +157,7 @@ def files_of(model: str, root: Path) -> tuple[list[Path], list[Path]]:
         "metrics/{}.json",
         "failures/{}.json",
         "sweeps/{}.json",
+        "curves/{}.json",
     ):
         files += sorted(root.glob("results/*/*/" + pattern.format(model)))
     runs = sorted({path.parents[1] for path in files})

@@ -125,6 +125,7 @@ def board_markdown(board: Mapping[str, Any]) -> str:
 
 
 def escape_markdown(text: str) -> str:
+    """Return a text as Markdown shows it as it is."""
     shown = visible(text)
     for char in ("\\", "|", "`", "<", ">", "*"):
         shown = shown.replace(char, f"\\{char}")

@@ -132,13 +132,12 @@ def _breakdown(
 ) -> list[dict[str, Any]]:
     """Return the counts by class of mention; texts and train mentions come from ``corpus.parquet``."""
     known = load_items(table, [*(item_id for item_id, _, _ in rows), *train])
-    lacking = [item_id for item_id, gold, _ in rows if list(known[item_id].tags if item_id in known else []) != gold]
-    lacking += [item_id for item_id in train if item_id not in known]
-    if lacking:
+    other = [item_id for item_id, gold, _ in rows if list(known[item_id].tags) != gold]
+    if other:
         raise ArtefactError(
-            "the corpus has not this item with these tags",
-            where=f"{table}: {lacking[0]}",
-            todo=f"remove it and run snakemake again: rm {table}",
+            "the corpus has other gold tags than the predictions",
+            where=f"{table}: {other[0]}",
+            todo="remove the predictions and run snakemake again",
         )
     seen = train_mentions(known[item_id] for item_id in train)
     return breakdown([(known[item_id], gold, said) for item_id, gold, said in rows], types=types, seen=seen)

@@ -22,6 +22,7 @@ CONFIG: dict[str, Any] = {
     "embed": {"dtype": "float32", "storage": "float32", "batch_tokens": 4096, "device": "auto"},
     "probe": {"C": 1.0, "tol": 1e-6, "max_iter": 1000, "cross_validate": True},
     "bootstrap": {"resamples": 1000, "level": 0.95, "seed": None},
+    "learning_curve": {"sizes": [5, "all"], "repeats": 3},
 }
 
 

@@ -228,8 +228,9 @@ def test_the_breakdown_takes_texts_and_train_mentions_from_the_corpus(tmp_path: 
 
 def test_a_corpus_with_other_tags_is_refused(tmp_path: Path) -> None:
     files = stage_files(tmp_path, ["t2", "t1"])
-    pq.write_table(corpus_table([make_item(["a", "b"], item_id="t1")], []), files["corpus"])
-    with pytest.raises(ArtefactError, match=r"corpus: t2: the corpus has not this item with these tags"):
+    items = [make_item(["a"] * words, item_id=name) for name, words in (("t1", 2), ("t2", 1), ("r1", 1))]
+    pq.write_table(corpus_table(items, []), files["corpus"])
+    with pytest.raises(ArtefactError, match=r"corpus: t1: the corpus has other gold tags than the predictions"):
         write_metrics(run="r", **files)
 
 

@@ -76,14 +76,17 @@ CORPUS: dict[str, Item] = {
 }
 
 
+EVALUATION = {"protocol": "probe", "regime": "train", "train_pool": "train", "test_pool": "test"}
+
+
 def subset_of(test: int | str, train: int | str, seed: int = 5) -> dict[str, Any]:
     """Run the stage on the corpus above."""
     spec = {"task": "tiny", "seed": seed, "sizes": {"test": test, "train": train}}
     with tempfile.TemporaryDirectory() as place:
-        table, info, output = (Path(place) / name for name in ("c.parquet", "c.json", "s.json"))
+        table, info, output, leakage = (Path(place) / f"{name}.json" for name in ("c", "info", "subset", "leakage"))
         pq.write_table(corpus_table(list(CORPUS.values()), []), table, row_group_size=2)
-        info.write_text(json.dumps({"types": list(TYPES)}))
-        write_subset(spec, corpus=table, corpus_info=info, output=output)
+        info.write_text(json.dumps({"types": list(TYPES), "evaluations": [EVALUATION]}))
+        write_subset(spec, corpus=table, corpus_info=info, output=output, leakage=leakage)
         return load_subset(output)
 
 

@@ -54,6 +54,11 @@ os.environ.update(
 )
 
 RUNS = {run.task.name: run for run in PLAN.runs.values()}
+# With the runs that only embed the train pool, for `snakemake learning_curve`.
+ALL_RUNS = {
+    (run.task.name, run.label): run
+    for run in [*PLAN.wide.values(), *PLAN.runs.values()]
+}
 ENCODERS = PLAN.encoders
 BOARDS = [
     f"{run.folder}/leaderboard.{suffix}"
@@ -66,6 +71,11 @@ ERRORS = [
 METRICS = [
     f"{run.folder}/metrics/{model}.json" for run in RUNS.values() for model in ENCODERS
 ]
+CURVES = [
+    f"{run.folder}/learning_curve.{suffix}"
+    for run in RUNS.values()
+    for suffix in ("svg", "md", "csv", "json")
+]
 
 
 def one_of(names):
@@ -74,7 +84,7 @@ def one_of(names):
 
 wildcard_constraints:
     task=one_of(RUNS),
-    run=one_of(run.label for run in RUNS.values()),
+    run=one_of(label for _, label in ALL_RUNS),
     model=one_of(ENCODERS),
     key=one_of(encoder.key for encoder in ENCODERS.values()),
 
@@ -104,6 +114,18 @@ MODULES = {
         "spans",
         "subset",
     ),
+    "curve": (
+        "corpus",
+        "curve",
+        "logistic",
+        "lookup",
+        "probe",
+        "score",
+        "spans",
+        "subset",
+        "vector_files",
+    ),
+    "learning_curve": ("bootstrap", "learning_curve", "render", "subset"),
 }
 TEMPLATES = {
     "leaderboard": ("leaderboard.html",),
@@ -130,7 +152,7 @@ def corpus_spec(wildcards):
 
 
 def subset_spec(wildcards):
-    return canonical_json(RUNS[wildcards.task].subset)
+    return canonical_json(ALL_RUNS[wildcards.task, wildcards.run].subset)
 
 
 def embed_spec(wildcards):
@@ -147,6 +169,21 @@ def leaderboard_spec(wildcards):
     return canonical_json(PLAN.board_of(RUNS[wildcards.task]))
 
 
+def curve_spec(wildcards):
+    return canonical_json(
+        {**PLAN.curve_spec(wildcards.task), **ENCODERS[wildcards.model].probe_spec}
+    )
+
+
+def wide(file):
+    """Return an input function for a file of the run that embeds the train pool of a task."""
+
+    def path(wildcards):
+        return f"{PLAN.wide[wildcards.task].folder}/{file}"
+
+    return path
+
+
 def encoder_record(wildcards):
     """Return the fetched encoder, or nothing for a control that needs no files."""
     encoder = ENCODERS[wildcards.model]
@@ -158,14 +195,18 @@ def gpus(wildcards):
     return 0 if ENCODERS[wildcards.model].baseline else 1
 
 
-def vectors_of(suffix):
-    """Return an input function for one file of the embed stage; nothing for a model without vectors."""
+def vectors_of(suffix, runs=None):
+    """Return an input function for one file of the embed stage; nothing for a model without vectors.
+
+    It is of the run in the path, or of the task's run among those given.
+    """
 
     def path(wildcards):
         encoder = ENCODERS[wildcards.model]
         if not encoder.embedded:
             return []
-        file = f"results/{wildcards.task}/{wildcards.run}/embeddings/{encoder.slug}.{encoder.key}.{suffix}"
+        run = runs[wildcards.task].label if runs else wildcards.run
+        file = f"results/{wildcards.task}/{run}/embeddings/{encoder.slug}.{encoder.key}.{suffix}"
         # Files over 1 MB are compared by time only: a touched Parquet must not re-run the probe, which
         # follows the small manifest with the file's hash.
         return ancient(file) if suffix == "parquet" else file
