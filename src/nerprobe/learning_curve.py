@@ -115,7 +115,7 @@ def curve_svg(found: Mapping[str, Any]) -> str:
     if len(repeats):
         x = alt.X("model:N", sort=order, title=None)
         dots = alt.Chart(repeats).encode(x=x)
-        spread = dots.mark_point(size=60).encode(y=f1, **looks) + dots.mark_tick(thickness=2).encode(y="mean(f1):Q")
+        spread = dots.mark_point(size=60).encode(y=f1, **looks) + dots.mark_tick(color="gray").encode(y="mean(f1):Q")
         size = int(repeats["train_items"].iloc[0])
         title = f"Over train subsets of {size:,}; tick: mean"
         chart = left | spread.properties(width=alt.Step(40), height=320, title=title)

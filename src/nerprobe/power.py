@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from nerprobe.bootstrap import Floats
-from nerprobe.compare import Ints, p_values
+from nerprobe.compare import Ints, p_values, quantiles
 from nerprobe.errors import UnknownModelError
 from nerprobe.files import read_json
 from nerprobe.manage import board_files
@@ -51,12 +51,6 @@ class Power:
     low: int | None
     high: int | None
     curve: dict[int, float]
-
-
-def quantiles(*, alpha: float, power: float) -> float:
-    """Return the standard errors that a difference must have: ``z_alpha/2 + z_power``."""
-    normal = NormalDist()
-    return normal.inv_cdf(1 - alpha / 2) + normal.inv_cdf(power)
 
 
 def pair_cells(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]]) -> tuple[Floats, Floats]:
@@ -185,29 +179,6 @@ def _size(strength: float, wanted: float, scale: float) -> int | None:
     """Return the number of items for an effect of this strength; None if there is none within the bound."""
     items = scale * (wanted / strength) ** 2 if strength > 0 else np.inf
     return max(2, round(items)) if items <= BOUND else None
-
-
-def visible_gap(values: Floats, *, alpha: float, power: float) -> float | None:
-    """Return the smallest true difference of F1 that a board of this size would find with this power.
-
-    ``z_alpha/2 + z_power`` standard errors of a paired difference. Pairs differ in how much they move together; the
-    median over all pairs stands for the board. One pair alone, not adjusted for many.
-
-    Args:
-        values: Resampled F1, shape (resamples, encoders).
-        alpha: Level of the test.
-        power: Share of boards that should find it.
-
-    Returns:
-        None with fewer than two encoders, or where nothing moves.
-    """
-    if values.shape[1] < 2:
-        return None
-    together = np.cov(values.T)
-    own = np.diag(together)
-    spread = np.maximum(own[:, None] + own - 2 * together, 0.0)[np.triu_indices(len(own), 1)]
-    moving = np.sqrt(spread[spread > 1e-18])
-    return quantiles(alpha=alpha, power=power) * float(np.median(moving)) if len(moving) else None
 
 
 def _count(items: int) -> str:

@@ -10,10 +10,10 @@ from boards import P, S, put_metrics, run_folder
 
 import nerprobe.power
 from nerprobe.bootstrap import Floats, resampled, weight_matrix
-from nerprobe.compare import p_values
+from nerprobe.compare import p_values, quantiles, visible_gap
 from nerprobe.errors import UnknownModelError
 from nerprobe.leaderboard import write_board
-from nerprobe.power import BOUND, effect, needed_items, pair_cells, power_report, quantiles, visible_gap
+from nerprobe.power import BOUND, effect, needed_items, pair_cells, power_report
 
 # The toy: each item has one gold mention; the first encoder finds it with probability .62, the second with .5, apart
 # from each other, and neither says anything else. F1 = 2 p / (1 + p).
