@@ -8,7 +8,7 @@ spread by item from the delta method (the same book, section 21.9).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
@@ -29,6 +29,8 @@ SETS = 400
 """Sets of items drawn at each size: the share of them that is separated is known to about 2 points."""
 DRAWS = 999
 """Resamples of the test on each set."""
+STEPS = 12
+"""Most numbers of items looked at on the way to the answer."""
 OUTER = 2000
 """Resamples of the items at hand behind the answer's interval."""
 
@@ -134,6 +136,34 @@ def simulated_power(cells: Floats, shares: Floats, *, items: int, alpha: float, 
     return told / SETS
 
 
+def search_items(guess: float, power_of: Callable[[int], float], *, alpha: float, power: float) -> dict[int, float]:
+    """Look for the number of items with some power; return the power at all that were looked at.
+
+    In probits power grows with the root of the number of items, so one step from a good guess goes most of the way.
+    Where it does not (few items, or scores near 0), the steps are kept between what was too few and too many.
+
+    Args:
+        guess: Where to begin.
+        power_of: Power at a number of items, with some noise.
+        alpha: Level of the test.
+        power: What is wanted.
+    """
+    normal = NormalDist()
+    wanted, few, many = quantiles(alpha=alpha, power=power), 1, 4 * BOUND
+    seen: dict[int, float] = {}
+    items = max(2, round(guess))
+    for _ in range(STEPS):
+        seen[items] = power_of(items)
+        if abs(seen[items] - power) < 0.02 or many - few <= 1:
+            break
+        few, many = (items, many) if seen[items] < power else (few, items)
+        reached = normal.inv_cdf(1 - alpha / 2) + normal.inv_cdf(min(0.98, max(0.05, seen[items])))
+        step = items * (wanted / reached) ** 2
+        items = round(step if few < step < many else (few * many) ** 0.5)
+        items = min(max(items, few + 1), max(many - 1, 2))
+    return seen
+
+
 def needed_items(cells: Floats, shares: Floats, *, at_hand: int, alpha: float, power: float, seed: int) -> Power:
     """Return what it would take to separate two encoders.
 
@@ -146,32 +176,27 @@ def needed_items(cells: Floats, shares: Floats, *, at_hand: int, alpha: float, p
         seed: Seed of all draws.
     """
     rng = np.random.default_rng(seed)
-    wanted, normal = quantiles(alpha=alpha, power=power), NormalDist()
-    size = float(effect(cells, shares))
+    wanted, size = quantiles(alpha=alpha, power=power), float(effect(cells, shares))
     if not size:
         return Power(difference=0.0, items=None, low=None, high=None, curve={})
+
+    def power_of(items: int) -> float:
+        return simulated_power(cells, shares, items=items, alpha=alpha, rng=rng)
+
     # Signed by the observed difference, so that resamples in which the other one wins count as such.
     drawn = effect(cells, rng.multinomial(at_hand, shares, size=OUTER) / at_hand) * np.sign(size)
     weak, strong = (float(end) for end in np.quantile(drawn, [0.025, 0.975], method="inverted_cdf"))
-    found, scales = max(2.0, (wanted / size) ** 2), [1.0]
-    curve: dict[int, float] = {}
-    for _ in range(3 if found < BOUND else 0):
-        items = max(2, round(found * scales[-1]))
-        curve[items] = simulated_power(cells, shares, items=items, alpha=alpha, rng=rng)
-        # In probits power grows with the root of the number of items: one step goes most of the way.
-        reached = normal.inv_cdf(1 - alpha / 2) + normal.inv_cdf(min(0.98, max(0.05, curve[items])))
-        scales.append(items / found * (wanted / reached) ** 2)
-    scale = float(np.sqrt(scales[-1] * scales[-2])) if found < BOUND else 1.0  # two steps: less noise than one
-    items = min(BOUND + 1, round(found * scale)) if found < BOUND else BOUND + 1
-    for n in (at_hand * 2**step for step in range(5)):
-        if n < 2 * items and n not in curve:
-            curve[n] = simulated_power(cells, shares, items=n, alpha=alpha, rng=rng)
+    guess = max(2.0, (wanted / size) ** 2)
+    curve = search_items(guess, power_of, alpha=alpha, power=power) if guess < BOUND else {}
+    items = min(curve, key=lambda n: abs(curve[n] - power)) if curve else BOUND + 1
+    scale = items / guess if curve else 1.0
+    told = {items, *(at_hand * 2**step for step in range(5))}
     return Power(
         difference=float(differences(cells, shares)),
-        items=None if items > BOUND else max(2, items),
+        items=None if items > BOUND else items,
         low=_size(strong, wanted, scale),
         high=_size(weak, wanted, scale),
-        curve=dict(sorted(curve.items())),
+        curve={n: curve[n] if n in curve else power_of(n) for n in sorted(told) if n <= min(2 * items, BOUND)},
     )
 
 

@@ -13,7 +13,7 @@ from nerprobe.bootstrap import Floats, resampled, weight_matrix
 from nerprobe.compare import p_values, quantiles, visible_gap
 from nerprobe.errors import UnknownModelError
 from nerprobe.leaderboard import write_board
-from nerprobe.power import BOUND, effect, needed_items, pair_cells, power_report
+from nerprobe.power import BOUND, effect, needed_items, pair_cells, power_report, search_items
 
 # The toy: each item has one gold mention; the first encoder finds it with probability .62, the second with .5, apart
 # from each other, and neither says anything else. F1 = 2 p / (1 + p).
@@ -106,6 +106,27 @@ def test_the_second_may_be_the_better_one() -> None:
 def test_a_difference_in_every_item_needs_next_to_none() -> None:
     found = needed_items(np.array([[2.0, 2.0, 0.0, 1.0]]), np.ones(1), at_hand=50, alpha=0.05, power=0.8, seed=1)
     assert found.items == 2
+
+
+def test_an_encoder_that_finds_nothing_is_no_exception() -> None:
+    # One mention in every fifth item; the first encoder finds half of them, the second none. The difference is 0 in
+    # sets without a hit, so power rises more steeply than by the normal approximation.
+    cells = np.array([[0, 0, 0, 0], [0, 1, 0, 1], [2, 2, 0, 1]], dtype=np.float64)
+    shares = np.array([0.8, 0.1, 0.1])
+    found = needed_items(cells, shares, at_hand=100, alpha=0.05, power=0.8, seed=1)
+    assert found.items is not None
+    # Resamples without a hit: (1 - hits / n)^n, about exp(-hits), must stay below 2.4 %: so 4 hits or more (at 3
+    # exp(-3) = 5 %). P(at least 4 of n at 0.1) is .80 at n = 54 (binomial table).
+    assert found.items == pytest.approx(54, rel=0.15)
+
+
+@pytest.mark.parametrize("guess", [20, 250, 2000])
+def test_the_search_gets_there_from_any_guess(guess: float) -> None:
+    def steep(items: int) -> float:
+        return 0.02 if items < 90 else 0.5 if items < 100 else 0.81 if items < 104 else 1.0
+
+    seen = search_items(guess, steep, alpha=0.05, power=0.8)
+    assert 0.81 in seen.values()
 
 
 def test_cells_are_the_different_items_and_their_shares() -> None:

@@ -21,8 +21,12 @@ PLUMBING = {"cli", "errors", "files", "log", "redact", "stage"}
 ENTRIES = {"probe": "write_probe", "score": "write_metrics", "leaderboard": "write_board"}
 ENTRIES |= {"errors_page": "write_errors_page"}
 ENTRIES |= {"curve": "write_curve", "learning_curve": "write_learning_curve"}
-RULE_STAGES = {"fetch_encoder": "fetch", "fit_curve": "curve", "draw_curves": "learning-curve"}
-RULE_STAGES |= {"errors_page": "errors-page"}
+RULE_STAGES = {
+    "fetch_encoder": "fetch",
+    "fit_curve": "curve",
+    "draw_curves": "learning-curve",
+    "errors_page": "errors-page",
+}
 
 
 def literal_modules() -> dict[str, tuple[str, ...]]:
