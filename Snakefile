@@ -16,6 +16,7 @@ include: "workflow/rules/40_probe.smk"
 include: "workflow/rules/50_score.smk"
 include: "workflow/rules/60_leaderboard.smk"
 include: "workflow/rules/70_errors_page.smk"
+include: "workflow/rules/80_learning_curve.smk"
 
 
 rule all:

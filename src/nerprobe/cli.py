@@ -53,12 +53,12 @@ def corpus(spec: Spec, table: File, info: File, log: Log = None) -> None:
 
 
 @app.command(rich_help_panel=STAGES)
-def subset(spec: Spec, corpus: File, corpus_info: File, output: File, log: Log = None) -> None:
-    """Take the seed-hash subset of each pool."""
+def subset(spec: Spec, corpus: File, corpus_info: File, output: File, leakage: File, log: Log = None) -> None:
+    """Take the seed-hash subset of each pool, and tell which test texts are in train too."""
     from nerprobe.subset import write_subset
 
     with stage("subset", log=log):
-        write_subset(_spec(spec), corpus=corpus, corpus_info=corpus_info, output=output)
+        write_subset(_spec(spec), corpus=corpus, corpus_info=corpus_info, output=output, leakage=leakage)
 
 
 @app.command(rich_help_panel=STAGES)
@@ -111,6 +111,7 @@ def probe(
     predictions: File,
     head: File,
     facts: File,
+    exploratory: File,
     vectors: MaybeFile = "",
     manifest: MaybeFile = "",
     threads: int = 1,
@@ -130,6 +131,7 @@ def probe(
             predictions=predictions,
             head=head,
             facts=facts,
+            exploratory=exploratory,
             threads=threads,
         )
 
@@ -139,7 +141,9 @@ def score(
     run: Annotated[str, typer.Option(help="Name of the run.")],
     predictions: File,
     facts: File,
+    exploratory: File,
     subset: File,
+    corpus: File,
     corpus_info: File,
     output: File,
     log: Log = None,
@@ -153,7 +157,9 @@ def score(
             run=run,
             predictions=predictions,
             facts=facts,
+            exploratory=exploratory,
             subset=subset,
+            corpus=corpus,
             corpus_info=corpus_info,
             output=output,
         )
@@ -191,6 +197,43 @@ def errors_page(
 
     with stage("errors-page", log=log):
         write_errors_page(folder)
+
+
+@app.command(rich_help_panel=STAGES)
+def curve(
+    spec: Spec,
+    corpus: File,
+    corpus_info: File,
+    subset: File,
+    output: File,
+    vectors: MaybeFile = "",
+    manifest: MaybeFile = "",
+    threads: int = 1,
+    log: Log = None,
+) -> None:
+    """Fit one encoder's probe on growing and on other parts of the train pool."""
+    from nerprobe.curve import write_curve
+
+    with stage("curve", log=log):
+        write_curve(
+            _spec(spec),
+            corpus=corpus,
+            corpus_info=corpus_info,
+            subset=subset,
+            vectors=Path(vectors) if vectors else None,
+            manifest=Path(manifest) if manifest else None,
+            output=output,
+            threads=threads,
+        )
+
+
+@app.command(name="learning-curve", rich_help_panel=STAGES)
+def learning_curve(spec: Spec, folder: File, log: Log = None) -> None:
+    """Write the learning curves of all encoders of a run."""
+    from nerprobe.learning_curve import write_learning_curve
+
+    with stage("learning-curve", log=log):
+        write_learning_curve(_spec(spec), folder=folder)
 
 
 @app.command()
@@ -264,6 +307,22 @@ def export(
 
     (folder,) = find_runs([model], board_files([place] if place else []), every=False)
     print(export_model(folder, model), end="")
+
+
+@app.command()
+def power(
+    first: Annotated[str, typer.Argument(help="Name as on the board.")],
+    second: Annotated[str, typer.Argument(help="Name as on the board.")],
+    places: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Run folders or leaderboard.json files; default: all under results/."),
+    ] = None,
+    power: Annotated[float, typer.Option(min=0.5, max=0.99, help="Share of boards that should separate them.")] = 0.8,
+) -> None:
+    """Say how many test items would separate two models."""
+    from nerprobe.power import power_report
+
+    power_report(first, second, places or [], power=power)
 
 
 @app.command()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,8 @@ import numpy.typing as npt
 from nerprobe.bootstrap import Floats
 
 Ints = npt.NDArray[np.int64]
+POWER = 0.8
+"""Share of boards that should find a gap, by custom (Cohen 1988)."""
 COMPARISONS = 10_000
 """Resamples behind differences, p values and ranks: the smallest p is 2 / (R + 1), before any adjustment."""
 
@@ -201,3 +204,32 @@ def separable_gap(pair_list: Sequence[Pair], *, alpha: float) -> float | None:
     """Return the smallest difference that this board separates (unadjusted p below ``alpha``), if any."""
     seen = [pair.difference for pair in pair_list if pair.p < alpha]
     return min(seen) if seen else None
+
+
+def quantiles(*, alpha: float, power: float) -> float:
+    """Return the standard errors that a difference must have: ``z_alpha/2 + z_power``."""
+    normal = NormalDist()
+    return normal.inv_cdf(1 - alpha / 2) + normal.inv_cdf(power)
+
+
+def visible_gap(values: Floats, *, alpha: float, power: float) -> float | None:
+    """Return the smallest true difference of F1 that a board of this size would find with this power.
+
+    ``z_alpha/2 + z_power`` standard errors of a paired difference. Pairs differ in how much they move together; the
+    median over all pairs stands for the board. One pair alone, not adjusted for many.
+
+    Args:
+        values: Resampled F1, shape (resamples, encoders).
+        alpha: Level of the test.
+        power: Share of boards that should find it.
+
+    Returns:
+        None with fewer than two encoders, or where nothing moves.
+    """
+    if values.shape[1] < 2:
+        return None
+    together = np.cov(values.T)
+    own = np.diag(together)
+    spread = np.maximum(own[:, None] + own - 2 * together, 0.0)[np.triu_indices(len(own), 1)]
+    moving = np.sqrt(spread[spread > 1e-18])
+    return quantiles(alpha=alpha, power=power) * float(np.median(moving)) if len(moving) else None

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from nerprobe.bootstrap import METRICS, Floats, count_array, resampled, weight_matrix
-from nerprobe.compare import COMPARISONS, Standing, pairs, standings
+from nerprobe.compare import COMPARISONS, POWER, Standing, pairs, standings, visible_gap
 from nerprobe.errors import ArtefactError
 from nerprobe.files import AGAIN, hashes, read_json, write_bytes, write_json, write_text
 from nerprobe.redact import visible
@@ -171,6 +171,7 @@ def build_board(
     for model, reason in failed.items():
         rows.append({"model": model, "status": "failed", "reason": reason, "flags": reason})
     dataset = {name: corpus[name] for name in ("source", "repo", "revision", "sha256")}
+    leakage = folder / "leakage.json"
     return {
         "schema": 1,
         "task": corpus["task"],
@@ -185,6 +186,8 @@ def build_board(
         "bootstrap": {"resamples": resamples, "level": level, "seed": seed, "comparisons": len(weights)},
         "rows": ranked(rows, f1, level=level),
         "pairs": compared(rows, f1, level=level),
+        "smallest_gap": {"visible": visible_gap(f1, alpha=1 - level, power=POWER), "power": POWER, "items": len(test)},
+        "leakage": read_json(leakage) if leakage.exists() else None,
     }
 
 
@@ -196,6 +199,9 @@ def board_frame(board: Mapping[str, Any]) -> pd.DataFrame:
     columns += [*INFO, "seconds", "health", "flags", "kind", "p_top3", *COUNTS, "converged", "dtype", "key", "reason"]
     rows = [{k: visible(v) if isinstance(v, str) else v for k, v in row.items()} for row in board["rows"]]
     frame = pd.DataFrame(rows, columns=columns)
+    beside = [row.get("exploratory") or {} for row in board["rows"]]
+    frame["exploratory_f1"] = [found["metrics"]["f1"] if found else None for found in beside]
+    frame["exploratory_C"] = [found.get("C") for found in beside]
     whole = ["rank", "rank_low", "rank_high", "tier", "parameters", "width", "layers", "max_tokens", *COUNTS]
     return frame.astype(dict.fromkeys(whole, "Int64"))
 

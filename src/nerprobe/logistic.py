@@ -50,7 +50,15 @@ class LogisticHead:
         return [self.classes[index] for index in best], shares[np.arange(len(best)), best]
 
 
-def fit_logistic(vectors: Floats, tags: Sequence[str], *, C: float, tol: float, max_iter: int) -> LogisticHead:
+def fit_logistic(
+    vectors: Floats,
+    tags: Sequence[str],
+    *,
+    C: float,
+    tol: float,
+    max_iter: int,
+    model: LogisticRegression | None = None,
+) -> LogisticHead:
     """Fit the head (scikit-learn ``LogisticRegression``, lbfgs, L2 penalty, no scaling).
 
     Args:
@@ -59,13 +67,15 @@ def fit_logistic(vectors: Floats, tags: Sequence[str], *, C: float, tol: float, 
         C: Inverse strength of the penalty.
         tol: Tolerance of the solver.
         max_iter: Most iterations.
+        model: Estimator to go on with where it stands, from ``warm_model``; None starts from zero.
     """
     classes = sorted(set(tags))
     width = vectors.shape[1]
     if len(classes) == 1:  # nothing to tell apart: the solver would refuse
         zeros = np.zeros((1, width), dtype=vectors.dtype)
         return LogisticHead(classes=tuple(classes), weights=zeros, bias=zeros[:, 0], iterations=0, converged=True)
-    model = LogisticRegression(C=C, tol=tol, max_iter=max_iter, solver="lbfgs")
+    model = model or LogisticRegression(solver="lbfgs")
+    model.set_params(C=C, tol=tol, max_iter=max_iter)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         model.fit(vectors, np.asarray(tags))
@@ -83,3 +93,8 @@ def fit_logistic(vectors: Floats, tags: Sequence[str], *, C: float, tol: float, 
         iterations=int(np.max(model.n_iter_)),
         converged=not any(issubclass(warning.category, ConvergenceWarning) for warning in caught),
     )
+
+
+def warm_model() -> LogisticRegression:
+    """Return an estimator that starts each fit where its last one ended: for several C on the same words."""
+    return LogisticRegression(solver="lbfgs", warm_start=True)

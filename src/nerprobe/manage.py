@@ -157,9 +157,11 @@ def files_of(model: str, root: Path) -> tuple[list[Path], list[Path]]:
         "predictions/{}.parquet",
         "heads/{}.safetensors",
         "heads/{}.json",
+        "exploratory/{}.json",
         "metrics/{}.json",
         "failures/{}.json",
         "sweeps/{}.json",
+        "curves/{}.json",
     ):
         files += sorted(root.glob("results/*/*/" + pattern.format(model)))
     runs = sorted({path.parents[1] for path in files})

@@ -48,11 +48,13 @@ class Plan:
     Attributes:
         config: The configuration, coerced and validated.
         runs: Runs by task name.
+        wide: Runs by task name that embed the train pool for the learning curve; nothing else of them is made.
         encoders: Requested encoders and baselines by slug.
     """
 
     config: dict[str, Any]
     runs: dict[str, Run]
+    wide: dict[str, Run]
     encoders: dict[str, Encoder]
 
     @property
@@ -69,6 +71,11 @@ class Plan:
     def board_of(self, run: Run) -> dict[str, Any]:
         """Return the specification of the leaderboard stage for one run."""
         return {**self.board, "errors_page": self.has_errors_page(run)}
+
+    def curve_spec(self, task: str) -> dict[str, Any]:
+        """Return the specification of the curve stage, without its encoder."""
+        probe = {name: value for name, value in self.runs[task].probe.items() if name != "cross_validate"}
+        return {**probe, "train": self.config["subset"]["train"], **self.config["learning_curve"]}
 
 
 def make_plan(config: Mapping[str, Any], *, base: Path, project: Path = PROJECT) -> Plan:
@@ -100,14 +107,18 @@ def make_plan(config: Mapping[str, Any], *, base: Path, project: Path = PROJECT)
         raise ConfigError(
             "nothing to evaluate", where="config", todo="name at least one encoder in models or baselines"
         )
-    runs = {}
+    sizes = checked["learning_curve"]["sizes"]
+    widest = "all" if "all" in sizes else max(sizes)
+    wide_config = {**checked, "subset": {**checked["subset"], "train": widest}}
+    runs, wide = {}, {}
     for name in checked["tasks"]:
         path = project / "config" / "tasks" / f"{name}.yaml"
         if not path.is_file():
             known = [file.stem for file in path.parent.glob("*.yaml")]
             raise ConfigError("no task file of this name", where="config: tasks", got=name, todo=closest(name, known))
-        runs[name] = make_run(load_task(path), checked, base=base)
-    return Plan(config=checked, runs=runs, encoders=encoders)
+        task = load_task(path)
+        runs[name], wide[name] = (make_run(task, own, base=base) for own in (checked, wide_config))
+    return Plan(config=checked, runs=runs, wide=wide, encoders=encoders)
 
 
 def make_run(task: Task, config: Mapping[str, Any], *, base: Path) -> Run:
@@ -221,5 +232,6 @@ def _identity(
         "tag_rule": TAG_RULE,
         "corpus_version": CORPUS_VERSION,
         "evaluations": list(task.evaluations),
-        "probe": probe,
+        # Cross-validation scores beside the benchmark's and changes none of them: rows with and without it compare.
+        "probe": {name: value for name, value in probe.items() if name != "cross_validate"},
     }

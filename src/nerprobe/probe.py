@@ -13,6 +13,7 @@ from safetensors.numpy import save
 from threadpoolctl import threadpool_limits
 
 from nerprobe.corpus import Item, load_items
+from nerprobe.cross_validate import exploratory_fit
 from nerprobe.errors import ArtefactError
 from nerprobe.files import AGAIN, atomic_path, read_json, sha256_file, write_bytes, write_json
 from nerprobe.log import logger, progress_bar
@@ -107,6 +108,7 @@ def write_probe(
     predictions: Path,
     head: Path,
     facts: Path,
+    exploratory: Path,
     threads: int,
 ) -> None:
     """Run the stage: write the predictions and the head.
@@ -120,6 +122,7 @@ def write_probe(
         predictions: Parquet file to write.
         head: Safetensors file to write.
         facts: JSON file to write beside it.
+        exploratory: JSON file to write with the test tags under a C chosen by cross-validation.
         threads: Threads of the linear algebra.
     """
     evaluation = spec["evaluation"]
@@ -129,6 +132,7 @@ def write_probe(
     train = [known[item_id] for item_id in chosen[evaluation["train_pool"]]]
     test = [known[item_id] for item_id in chosen[evaluation["test_pool"]]]
     about = None
+    beside: dict[str, Any] | None = None
     if manifest is not None:
         about = read_json(manifest)
         _check_manifest(about, manifest, model=spec["model"], key=spec["encoder"]["key"], subset=of_run["id"])
@@ -138,9 +142,12 @@ def write_probe(
         with threadpool_limits(limits=threads):
             rows = read_vectors(vectors, about, [*train, *test])
             prediction, fit, arrays = probe_vectors(rows, train, test, spec)
+            if spec["cross_validate"]:
+                beside = exploratory_fit(rows, train, test, spec)
     with atomic_path(predictions) as temporary:
         pq.write_table(prediction_table(test, prediction), temporary, compression="zstd")
     write_bytes(head, save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
+    write_json(exploratory, {"schema": 1, "model": spec["model"], "exploratory": beside})
     measured = {name: value for name, value in (about["encoder"] if about else {}).items() if name != "device"}
     write_json(
         facts,

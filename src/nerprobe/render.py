@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jinja2
@@ -71,7 +71,40 @@ def headline(board: Mapping[str, Any]) -> list[str]:
         f"Rank: {100 * boot['level']:g} % interval over {boot['comparisons']:,} resamples. Tier: rows not separated "
         f"from its best one (paired bootstrap, Holm, {100 * (1 - boot['level']):.3g} %)."
     )
+    gap = board.get("smallest_gap") or {}
+    if gap.get("visible") is not None:
+        lines.append(
+            f"Two rows that truly differ by {_short(gap['visible'])} F1 are separated in {100 * gap['power']:g} of 100 "
+            "boards like this one (median over pairs, each looked at alone); smaller gaps mostly hide."
+        )
     return [visible(line) for line in lines]
+
+
+SHOWN = 8
+"""Exploratory scores told in a note; the CSV has all."""
+
+
+def _exploratory(rows: Sequence[Row]) -> list[str]:
+    """Return the note on scores under a C chosen on the train items, the largest changes first."""
+    found = [row for row in rows if row.get("exploratory")]
+    found.sort(key=lambda row: (-abs(row["exploratory"]["metrics"]["f1"] - row["f1"]), row["model"]))
+    told = [
+        f"{row['model']} {_short(row['exploratory']['metrics']['f1'])} with C = {row['exploratory']['C']:g}"
+        for row in found[:SHOWN]
+    ]
+    told += [f"{len(found) - SHOWN} more in leaderboard.csv"] if len(found) > SHOWN else []
+    lead = "Exploratory, no benchmark score: F1 with C chosen by cross-validation on the train items: "
+    return [f"{lead}{', '.join(told)}."] if told else []
+
+
+def _leakage(found: Mapping[str, Any] | None) -> list[str]:
+    """Return the note on test texts that are in train too."""
+    if not found or not found["exact"] + found["near"]:
+        return []
+    return [
+        f"{_plural(found['exact'], 'test item')} with the text of a train item and {found['near']} with nearly one "
+        f"(of {found['test_items']}; leakage.json). None was removed."
+    ]
 
 
 def notes(board: Mapping[str, Any]) -> list[str]:
@@ -85,7 +118,7 @@ def notes(board: Mapping[str, Any]) -> list[str]:
         if rest:
             lines.append(f"{model}: {', '.join(rest)}.")
     lines += [f"{row['model']} failed: {row['reason']}" for row in board["rows"] if row["status"] != "ok"]
-    return [visible(line) for line in lines]
+    return [visible(line) for line in [*lines, *_leakage(board.get("leakage")), *_exploratory(good)]]
 
 
 def rank_text(row: Row) -> str:
@@ -110,14 +143,15 @@ COLUMNS = ("Rank", "Model", "Tier", *HEADINGS.values(), "Parameters")
 
 def board_markdown(board: Mapping[str, Any]) -> str:
     """Return the board as a Markdown table that can be pasted anywhere."""
-    lines = [f"# {_escape_markdown(board['title'])}", "", *map(_escape_markdown, headline(board)), ""]
+    lines = [f"# {escape_markdown(board['title'])}", "", *map(escape_markdown, headline(board)), ""]
     lines += ["| " + " | ".join(COLUMNS) + " |", "|" + "---:|" + ":---|" + "---:|" * (len(COLUMNS) - 2)]
-    lines += ["| " + " | ".join(_escape_markdown(cell) for cell in cells(row)) + " |" for row in board["rows"]]
-    lines += [""] + [f"- {_escape_markdown(note)}" for note in notes(board)]
+    lines += ["| " + " | ".join(escape_markdown(cell) for cell in cells(row)) + " |" for row in board["rows"]]
+    lines += [""] + [f"- {escape_markdown(note)}" for note in notes(board)]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _escape_markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
+    """Return a text as Markdown shows it as it is."""
     shown = visible(text)
     for char in ("\\", "|", "`", "<", ">", "*"):
         shown = shown.replace(char, f"\\{char}")

@@ -55,11 +55,21 @@ def _manifest(folder: Path, metrics: Mapping[str, Any]) -> dict[str, Any]:
     return manifest
 
 
+def _degenerate(row: Mapping[str, Any]) -> list[str]:
+    """Return the flag of metrics whose interval says nothing: at 0 or 1, or of no width (one item, or all alike)."""
+    flat = [
+        name.replace("_f1", " F1")
+        for name in METRICS
+        if row[name] in (0.0, 1.0) or row[f"{name}_ci_low"] == row[f"{name}_ci_high"]
+    ]
+    if "f1" in flat:
+        return ["degenerate interval"]
+    return [f"degenerate interval of {' and '.join(flat)}"] if flat else []
+
+
 def _flags(evaluation: Mapping[str, Any], probe: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[str]:
     """Return what a reader should know before believing a row."""
     flags = []
-    if evaluation["metrics"][CARD_NAMES["f1"]] in (0.0, 1.0):
-        flags.append("degenerate interval")
     if not probe["converged"]:
         flags.append("fit not converged")
     flags += [
@@ -115,7 +125,7 @@ def board_row(
         "kind": "baseline" if encoder["baseline"] else "encoder",
         "seconds": manifest.get("seconds"),
         "health": _health(manifest),
-        "flags": "; ".join(_flags(evaluation, metrics["probe"], manifest)),
+        "flags": "; ".join(_degenerate(row) + _flags(evaluation, metrics["probe"], manifest)),
         "tp": evaluation["counts"]["tp"],
         "predicted": evaluation["counts"]["predicted"],
         "gold": evaluation["counts"]["gold"],
@@ -127,5 +137,7 @@ def board_row(
         "command": command_of(metrics),
         "reason": None,
         "per_type": evaluation["per_type"],
+        "breakdown": evaluation.get("breakdown") or [],
+        "exploratory": metrics.get("exploratory"),
     }
     return row

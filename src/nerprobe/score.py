@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nerprobe.breakdown import breakdown, train_mentions
+from nerprobe.corpus import load_items
 from nerprobe.errors import ArtefactError
 from nerprobe.files import AGAIN, check_sha256, read_json, write_json
 from nerprobe.spans import mentions
@@ -121,22 +123,64 @@ def tags_by_item(path: Path, order: Sequence[str]) -> list[tuple[str, list[str],
     return [(item_id, *found[item_id]) for item_id in order]
 
 
-def write_metrics(*, run: str, predictions: Path, facts: Path, subset: Path, corpus_info: Path, output: Path) -> None:
+def _breakdown(
+    rows: Sequence[tuple[str, list[str], list[str]]], *, table: Path, train: Sequence[str], types: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return the counts by class of mention; texts and train mentions come from ``corpus.parquet``."""
+    known = load_items(table, [*(item_id for item_id, _, _ in rows), *train])
+    other = [item_id for item_id, gold, _ in rows if list(known[item_id].tags) != gold]
+    if other:
+        raise ArtefactError(
+            "the corpus has other gold tags than the predictions",
+            where=f"{table}: {other[0]}",
+            todo="remove the predictions and run snakemake again",
+        )
+    seen = train_mentions(known[item_id] for item_id in train)
+    return breakdown([(known[item_id], gold, said) for item_id, gold, said in rows], types=types, seen=seen)
+
+
+def _exploratory(
+    found: dict[str, Any] | None, rows: Sequence[tuple[str, list[str], list[str]]], types: Sequence[str]
+) -> dict[str, Any] | None:
+    """Return the four metrics under the C that cross-validation chose, with how it was chosen; None without one."""
+    if found is None:
+        return None
+    tags = found.pop("tags")
+    said = [
+        (item_id, gold, [tags.get(item_id, {}).get(str(word), "O") for word in range(len(gold))])
+        for item_id, gold, _ in rows
+    ]
+    metrics = evaluate(said, types)["metrics"].items()
+    return {**found, "metrics": {name.removeprefix("entity_").removesuffix("_probe"): value for name, value in metrics}}
+
+
+def write_metrics(
+    *,
+    run: str,
+    predictions: Path,
+    facts: Path,
+    exploratory: Path,
+    subset: Path,
+    corpus: Path,
+    corpus_info: Path,
+    output: Path,
+) -> None:
     """Run the stage: write ``metrics/<model>.json`` (DESIGN section 2)."""
-    about, corpus, chosen = read_json(facts), read_json(corpus_info), load_subset(subset)
+    about, data, chosen = read_json(facts), read_json(corpus_info), load_subset(subset)
     check_sha256(predictions, about["predictions_sha256"], record=facts)
     if about["run"] != run:
         raise ArtefactError("this head is of another run", where=str(facts), expected=run, got=about["run"], todo=AGAIN)
     evaluation = about["evaluation"]
     rows = tags_by_item(predictions, chosen["items"][evaluation["test_pool"]])
-    dataset = {name: corpus[name] for name in ("source", "repo", "revision", "sha256")}
+    train = chosen["items"][evaluation["train_pool"]]
+    dataset = {name: data[name] for name in ("source", "repo", "revision", "sha256")}
     fit = {name: about[name] for name in ("C", "max_iter", "tol", "iterations", "converged")}
     versions = {name: importlib.metadata.version(name) for name in PACKAGES}
     write_json(
         output,
         {
             "schema": 1,
-            "task": corpus["task"],
+            "task": data["task"],
             "model": about["model"],
             "run": run,
             "dataset": dataset,
@@ -149,9 +193,11 @@ def write_metrics(*, run: str, predictions: Path, facts: Path, subset: Path, cor
                     "regime": evaluation["regime"],
                     "train_pool": evaluation["train_pool"],
                     "test_pool": evaluation["test_pool"],
-                    **evaluate(rows, corpus["types"]),
+                    **evaluate(rows, data["types"]),
+                    "breakdown": _breakdown(rows, table=corpus, train=train, types=data["types"]),
                 }
             ],
+            "exploratory": _exploratory(read_json(exploratory)["exploratory"], rows, data["types"]),
             "probe": {"kind": about["kind"], **fit},
             "versions": {**versions, "python": platform.python_version()},
         },

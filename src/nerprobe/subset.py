@@ -99,10 +99,14 @@ def count_chosen(corpus: Path, chosen: Mapping[str, Sequence[str]], types: Seque
     return counts
 
 
-def write_subset(spec: Mapping[str, Any], *, corpus: Path, corpus_info: Path, output: Path) -> None:
-    """Run the stage: write ``subset.json``."""
+def write_subset(spec: Mapping[str, Any], *, corpus: Path, corpus_info: Path, output: Path, leakage: Path) -> None:
+    """Run the stage: write ``subset.json`` and ``leakage.json``."""
+    from nerprobe.leakage import write_leakage  # scikit-learn takes a second to import
+
+    about = read_json(corpus_info)
     chosen = select(ids_by_pool(corpus), spec=spec)
-    counts = count_chosen(corpus, chosen, read_json(corpus_info)["types"])
+    counts = count_chosen(corpus, chosen, about["types"])
+    write_leakage(chosen, evaluation=about["evaluations"][0], corpus=corpus, output=leakage)
     write_json(output, subset_record(chosen, counts=counts, seed=spec["seed"]))
 
 

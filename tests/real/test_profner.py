@@ -56,7 +56,7 @@ def run() -> Run:
     config: dict[str, Any] = {
         "data_dir": str(DATA),
         "subset": {"seed": 20261006, "test": 100, "train": 500},
-        "probe": {"C": 1.0, "tol": 1e-6, "max_iter": 1000},
+        "probe": {"C": 1.0, "tol": 1e-6, "max_iter": 1000, "cross_validate": True},
     }
     return make_run(load_task(PROJECT / "config" / "tasks" / "profner.yaml"), config, base=PROJECT)
 

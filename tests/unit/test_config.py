@@ -20,8 +20,9 @@ CONFIG: dict[str, Any] = {
     "data_dir": None,
     "subset": {"seed": 1, "test": 10, "train": 20},
     "embed": {"dtype": "float32", "storage": "float32", "batch_tokens": 4096, "device": "auto"},
-    "probe": {"C": 1.0, "tol": 1e-6, "max_iter": 1000},
+    "probe": {"C": 1.0, "tol": 1e-6, "max_iter": 1000, "cross_validate": True},
     "bootstrap": {"resamples": 1000, "level": 0.95, "seed": None},
+    "learning_curve": {"sizes": [5, "all"], "repeats": 3},
 }
 
 

@@ -12,8 +12,9 @@ import pytest
 from boards import BOOTSTRAP, GOLD, NOTHING, RUN, P, S, board_of, metrics_of, put_failure, put_metrics, run_folder
 
 from nerprobe.errors import ArtefactError
-from nerprobe.files import write_json
-from nerprobe.leaderboard import ranked, write_board
+from nerprobe.files import read_json, write_json
+from nerprobe.leaderboard import board_frame, ranked, write_board
+from nerprobe.render import headline, notes
 from nerprobe.rows import command_of
 
 HALF = {"t1": "O O O", "t2": "O O"}  # 2 of 4 found: F1 2/3
@@ -176,7 +177,8 @@ def test_a_score_of_one_or_nothing_has_a_degenerate_interval(folder: Path) -> No
     flags = {name: row["flags"] for name, row in rows(board_of(folder, ["best", "half", "nothing"])).items()}
     assert "degenerate interval" in flags["best"]
     assert "degenerate interval" in flags["nothing"]
-    assert "degenerate interval" not in flags["half"]
+    # It finds half and says nothing wrong: its precision is 1 in every resample.
+    assert flags["half"].startswith("degenerate interval of precision; only")
 
 
 def test_a_fit_that_did_not_converge_is_flagged(folder: Path) -> None:
@@ -265,3 +267,65 @@ def test_a_command_repeats_the_dtype_that_the_vectors_were_made_with() -> None:
 
 def test_the_gold_of_the_tests_is_what_they_say() -> None:
     assert sum(tag.startswith("B-") for tags in GOLD.values() for tag in tags.split()) == 4
+
+
+# --- what stands beside the scores -----------------------------------------------------------------------
+
+
+def test_the_board_carries_breakdown_exploratory_score_and_leakage(folder: Path) -> None:
+    beside = {"C": 10.0, "grid": [1.0, 10.0], "folds": 3, "cv_f1": {"1": 0.1, "10": 0.2}, "converged": True}
+    beside["metrics"] = {"f1": 0.625, "precision": 0.5, "recall": 0.5, "macro_f1": 0.5}
+    put_metrics(folder, "half", HALF, exploratory=beside)
+    put_metrics(folder, "old")  # written before there was one
+    found = {"schema": 1, "exact": 1, "near": 2, "threshold": 0.7, "test_items": 4, "pairs": []}
+    write_json(folder / "leakage.json", found)
+    board = board_of(folder, ["half", "old"])
+    assert board["leakage"] == found
+    assert rows(board)["half"]["exploratory"] == beside
+    assert (rows(board)["old"]["exploratory"], rows(board)["old"]["breakdown"]) == (None, [])
+    frame = board_frame(board).set_index("model")
+    assert list(frame.columns)[-2:] == ["exploratory_f1", "exploratory_C"]
+    assert frame.loc["half", ["exploratory_f1", "exploratory_C"]].tolist() == [0.625, 10.0]
+    assert frame["exploratory_f1"].isna()["old"]
+    told = notes(board)
+    assert "1 test item with the text of a train item and 2 with nearly one (of 4; leakage.json)." in told[-2]
+    assert told[-1].endswith("on the train items: half .625 with C = 10.")
+
+
+def test_the_smallest_gap_is_in_the_headline(folder: Path) -> None:
+    put_metrics(folder, "half", HALF)
+    put_metrics(folder, "best")
+    board = board_of(folder, ["half", "best"])
+    gap = board["smallest_gap"]
+    # One pair: 2.8016 standard deviations of its resampled difference, by a plain loop over the same resamples.
+    drawn = np.random.default_rng(7).integers(0, 4, (10_000, 4))
+    golds = np.array([1, 1, 0, 2])
+    halves = np.array(
+        [item["tp"] for item in read_json(folder / "metrics" / "half.json")["evaluations"][0]["per_item"]]
+    )
+    differences = []
+    for row in drawn:
+        gold, tp = golds[row].sum(), halves[row].sum()
+        differences.append((1.0 if gold else 0.0) - (2 * tp / (tp + gold) if gold else 0.0))
+    assert gap["visible"] == pytest.approx(2.801585 * np.std(differences, ddof=1), rel=1e-5)
+    assert (gap["power"], gap["items"]) == (0.8, 4)
+    told = f"Two rows that truly differ by {gap['visible']:.3f} F1 are separated in 80 of 100 boards".replace(
+        " 0.", " ."
+    )
+    assert any(line.startswith(told) for line in headline(board))
+
+
+def test_a_board_of_one_row_has_no_smallest_gap(folder: Path) -> None:
+    put_metrics(folder, "best")
+    board = board_of(folder, ["best"])
+    assert board["smallest_gap"]["visible"] is None
+    assert not any("truly differ" in line for line in headline(board))
+
+
+def test_a_long_list_of_exploratory_scores_is_cut(folder: Path) -> None:
+    for number in range(10):
+        scores = {"f1": number / 10, "precision": 0.0, "recall": 0.0, "macro_f1": 0.0}
+        put_metrics(folder, f"m{number}", exploratory={"C": 1.0, "metrics": scores})
+    last = notes(board_of(folder, [f"m{number}" for number in range(10)]))[-1]
+    assert last.endswith("m7 .700 with C = 1, 2 more in leaderboard.csv.")
+    assert "items: m0 .000 with C = 1, m1" in last

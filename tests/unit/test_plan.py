@@ -133,6 +133,7 @@ def test_the_label_changes_with_subset_and_probe(project: Path, changes: dict[st
         {"models": []},
         {"baselines": []},
         {"probe": {"C": 1}},
+        {"probe": {"cross_validate": False}},
         {"probe": {"C": "1.0", "tol": "1e-6"}},
         {"subset": {"test": "100"}},
     ],

@@ -35,7 +35,7 @@ SUBSET = {"test": ["t2", "t1"], "train": ["r3", "r1", "r2"]}
 SOURCE = {"kind": "char-ngrams", "ngrams": [2, 4], "features": 64, "scale": 10.0}
 EVALUATION = {"protocol": "probe", "regime": "train", "train_pool": "train", "test_pool": "test"}
 FIT = {"C": 1.0, "tol": 1e-6, "max_iter": 1000}
-NAMES = ("corpus", "subset", "vectors", "manifest", "predictions", "head", "facts")
+NAMES = ("corpus", "subset", "vectors", "manifest", "predictions", "head", "facts", "exploratory")
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
 
 def probe(files: dict[str, Path], **changes: Any) -> dict[str, Any]:
     """Run the stage and return what it wrote about the fit."""
-    spec = {"model": "m", "encoder": {"key": "k"}, "evaluation": EVALUATION, "seed": 1, **FIT}
+    spec = {"model": "m", "encoder": {"key": "k"}, "evaluation": EVALUATION, "seed": 1, "cross_validate": True, **FIT}
     write_probe(spec | changes, threads=1, **files)
     facts: dict[str, Any] = json.loads(files["facts"].read_text())
     return facts
@@ -116,13 +116,24 @@ def test_the_lookup_baseline_needs_no_vectors(files: dict[str, Path]) -> None:
     table = pq.read_table(files["predictions"])
     assert table["predicted"].to_pylist() == ["O", "O", f"B-{P}", "O", f"B-{S}"]
     assert json.loads(files["facts"].read_text())["kind"] == "train-lookup"
+    assert json.loads(files["exploratory"].read_text())["exploratory"] is None
 
 
 def test_running_twice_gives_identical_files(files: dict[str, Path]) -> None:
     probe(files)
-    first = [files[name].read_bytes() for name in ("predictions", "head", "facts")]
+    first = [files[name].read_bytes() for name in ("predictions", "head", "facts", "exploratory")]
     probe(files)
-    assert [files[name].read_bytes() for name in ("predictions", "head", "facts")] == first
+    assert [files[name].read_bytes() for name in ("predictions", "head", "facts", "exploratory")] == first
+
+
+def test_cross_validation_leaves_every_other_file_as_it_is(files: dict[str, Path]) -> None:
+    written = ("predictions", "head", "facts")
+    probe(files)
+    assert json.loads(files["exploratory"].read_text())["exploratory"]["grid"] == [0.1, 1.0, 10.0, 100.0]
+    first = [files[name].read_bytes() for name in written]
+    probe(files, cross_validate=False)
+    assert [files[name].read_bytes() for name in written] == first
+    assert json.loads(files["exploratory"].read_text()) == {"schema": 1, "model": "m", "exploratory": None}
 
 
 def test_vectors_that_differ_from_their_manifest_are_refused(files: dict[str, Path]) -> None:

@@ -11,9 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from makers import TYPES
+from makers import TYPES, make_item
 from seqeval.metrics import classification_report, f1_score, precision_score, recall_score
 
+from nerprobe.corpus import corpus_table
 from nerprobe.errors import ArtefactError
 from nerprobe.files import sha256_file, write_json
 from nerprobe.score import evaluate, rates, tally, write_metrics
@@ -142,7 +143,8 @@ RUN = "test2-train2-00000000"
 
 def stage_files(folder: Path, order: list[str]) -> dict[str, Path]:
     """Write predictions of two items and what belongs to them."""
-    files = {name: folder / name for name in ("predictions", "facts", "subset", "corpus_info", "output")}
+    names = ("predictions", "facts", "exploratory", "subset", "corpus", "corpus_info", "output")
+    files = {name: folder / name for name in names}
     table = {
         "item_id": ["t1", "t1", "t2"],
         "word": pa.array([0, 1, 0], pa.int32()),
@@ -164,7 +166,17 @@ def stage_files(folder: Path, order: list[str]) -> dict[str, Path]:
             "predictions_sha256": sha256_file(files["predictions"]),
         },
     )
-    write_json(files["subset"], {"id": "s", "seed": 1, "counts": {}, "items": {"test": order, "train": []}})
+    write_json(files["subset"], {"id": "s", "seed": 1, "counts": {}, "items": {"test": order, "train": ["r1"]}})
+    chosen = {"C": 10.0, "grid": [1.0, 10.0], "folds": 3, "cv_f1": {"1": 0.25, "10": 0.5}, "converged": True}
+    beside = {**chosen, "tags": {"t1": {"0": "B-PROFESION", "1": "I-PROFESION"}}}
+    write_json(files["exploratory"], {"schema": 1, "model": "m", "exploratory": beside})
+    items = [
+        make_item(["Médica", "forense"], ["B-PROFESION", "I-PROFESION"], item_id="t1"),
+        make_item(["médica"], ["O"], item_id="t2"),
+        make_item(["médica"], ["B-PROFESION"], item_id="r1", pool="train"),
+        make_item(["casa"], ["B-PROFESION"], item_id="r2", pool="train"),
+    ]
+    pq.write_table(corpus_table(items, []), files["corpus"])
     data = {
         "task": "tiny",
         "types": list(TYPES),
@@ -191,6 +203,39 @@ def test_the_metrics_file_has_the_fields_of_the_contract(tmp_path: Path) -> None
     assert evaluation["metrics"]["entity_f1_probe"] == 2 / 3
     assert [item["item_id"] for item in evaluation["per_item"]] == ["t2", "t1"]
     assert {"scikit-learn", "transformers", "torch"} <= set(metrics["versions"])
+
+
+def test_the_exploratory_score_is_of_its_own_tags(tmp_path: Path) -> None:
+    write_metrics(run="r", **stage_files(tmp_path, ["t2", "t1"]))
+    metrics = json.loads((tmp_path / "output").read_text())
+    right = {"f1": 1.0, "precision": 1.0, "recall": 1.0, "macro_f1": 0.5}
+    how = {"C": 10.0, "grid": [1.0, 10.0], "folds": 3, "cv_f1": {"1": 0.25, "10": 0.5}, "converged": True}
+    assert metrics["exploratory"] == {**how, "metrics": right}
+    assert metrics["evaluations"][0]["metrics"]["entity_f1_probe"] == 2 / 3
+
+
+def test_no_exploratory_score_where_there_was_no_cross_validation(tmp_path: Path) -> None:
+    files = stage_files(tmp_path, ["t2", "t1"])
+    write_json(files["exploratory"], {"schema": 1, "model": "m", "exploratory": None})
+    write_metrics(run="r", **files)
+    assert json.loads((tmp_path / "output").read_text())["exploratory"] is None
+
+
+def test_the_breakdown_takes_texts_and_train_mentions_from_the_corpus(tmp_path: Path) -> None:
+    write_metrics(run="r", **stage_files(tmp_path, ["t2", "t1"]))
+    (evaluation,) = json.loads((tmp_path / "output").read_text())["evaluations"]
+    rows = {(row["dimension"], row["value"]): (row["gold"], row["predicted"]) for row in evaluation["breakdown"]}
+    assert rows["seen", "seen in train"] == (0, 1)  # médica; that casa was one is not known: r2 is not chosen
+    assert rows["seen", "not seen in train"] == (1, 1)  # Médica forense
+    assert rows["words", "more words"] == (1, 1)
+
+
+def test_a_corpus_with_other_tags_is_refused(tmp_path: Path) -> None:
+    files = stage_files(tmp_path, ["t2", "t1"])
+    items = [make_item(["a"] * words, item_id=name) for name, words in (("t1", 2), ("t2", 1), ("r1", 1))]
+    pq.write_table(corpus_table(items, []), files["corpus"])
+    with pytest.raises(ArtefactError, match=r"corpus: t1: the corpus has other gold tags than the predictions"):
+        write_metrics(run="r", **files)
 
 
 @pytest.mark.parametrize("order", [["t1"], ["t1", "t2", "t3"], ["t1", "other"]])

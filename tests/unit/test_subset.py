@@ -77,14 +77,17 @@ CORPUS: dict[str, Item] = {
 }
 
 
+EVALUATION = {"protocol": "probe", "regime": "train", "train_pool": "train", "test_pool": "test"}
+
+
 def subset_of(test: int | str, train: int | str, seed: int = 5) -> dict[str, Any]:
     """Run the stage on the corpus above."""
     spec = {"task": "tiny", "seed": seed, "sizes": {"test": test, "train": train}}
     with tempfile.TemporaryDirectory() as place:
-        table, info, output = (Path(place) / name for name in ("c.parquet", "c.json", "s.json"))
+        table, info, output, leakage = (Path(place) / f"{name}.json" for name in ("c", "info", "subset", "leakage"))
         pq.write_table(corpus_table(list(CORPUS.values()), []), table, row_group_size=2)
-        write_json(info, {"types": list(TYPES), "corpus_sha256": sha256_file(table)})
-        write_subset(spec, corpus=table, corpus_info=info, output=output)
+        write_json(info, {"types": list(TYPES), "evaluations": [EVALUATION], "corpus_sha256": sha256_file(table)})
+        write_subset(spec, corpus=table, corpus_info=info, output=output, leakage=leakage)
         return load_subset(output)
 
 
@@ -125,7 +128,7 @@ def test_the_stage_reads_the_corpus_and_writes_the_subset(tmp_path: Path) -> Non
     table, info, out = (tmp_path / name for name in ("c.parquet", "c.json", "s.json"))
     write_corpus(corpus_spec(tmp_path / "in", files), table_path=table, info_path=info)
     spec = {"task": "tiny", "seed": 9, "sizes": {"test": "all", "train": 1}}
-    write_subset(spec, corpus=table, corpus_info=info, output=out)
+    write_subset(spec, corpus=table, corpus_info=info, output=out, leakage=tmp_path / "l.json")
     expected = sorted(["tiny-1", "tiny-2"], key=lambda item_id: digest(9, item_id))
     assert load_subset(out)["items"] == {"test": expected, "train": ["tiny-3"]}
 
@@ -136,7 +139,11 @@ def test_more_than_the_pool_has_leaves_no_file(tmp_path: Path) -> None:
     write_corpus(corpus_spec(tmp_path / "in", files), table_path=table, info_path=info)
     with pytest.raises(SubsetSizeError):
         write_subset(
-            {"task": "tiny", "seed": 9, "sizes": {"test": 2, "train": 1}}, corpus=table, corpus_info=info, output=out
+            {"task": "tiny", "seed": 9, "sizes": {"test": 2, "train": 1}},
+            corpus=table,
+            corpus_info=info,
+            output=out,
+            leakage=tmp_path / "l.json",
         )
     assert not out.exists()
 

@@ -21,6 +21,13 @@ RULES = sorted((PROJECT / "workflow" / "rules").glob("[0-9]*.smk"))
 PLUMBING = {"cli", "errors", "files", "log", "redact", "stage"}
 ENTRIES = {"probe": "write_probe", "score": "write_metrics", "leaderboard": "write_board"}
 ENTRIES |= {"errors_page": "write_errors_page"}
+ENTRIES |= {"curve": "write_curve", "learning_curve": "write_learning_curve"}
+RULE_STAGES = {
+    "fetch_encoder": "fetch",
+    "fit_curve": "curve",
+    "draw_curves": "learning-curve",
+    "errors_page": "errors-page",
+}
 
 
 def literal_modules() -> dict[str, tuple[str, ...]]:
@@ -81,7 +88,7 @@ print(sorted({{"torch", "transformers", "pandas", "sklearn", "pyarrow", "scipy"}
     assert done.stdout == "[] 2\n"
 
 
-@pytest.mark.parametrize("stage", ["fetch", "corpus", "subset", "probe", "score", "leaderboard", "errors_page"])
+@pytest.mark.parametrize("stage", ["fetch", "corpus", "subset", *ENTRIES])
 def test_stages_without_a_network_import_no_torch(stage: str) -> None:
     module, function = {"fetch": ("fetch", "write_encoder"), "corpus": ("corpus", "write_corpus")}.get(
         stage, (stage, {**ENTRIES, "subset": "write_subset"}.get(stage, ""))
@@ -125,15 +132,14 @@ def test_rules_are_the_stages_in_files_named_after_them() -> None:
     stages = {"10_fetch": ["fetch_encoder"], "20_corpus": ["corpus", "subset"], "30_embed": ["embed"]}
     stages |= {"40_probe": ["probe"], "50_score": ["score"], "60_leaderboard": ["leaderboard"]}
     stages |= {"70_errors_page": ["errors_page"]}
+    stages["80_learning_curve"] = ["learning_curve", "fit_curve", "draw_curves"]
     by_file: dict[str, list[str]] = {}
     for name, (path, _) in rule_texts().items():
         by_file.setdefault(path.stem, []).append(name)
     assert by_file == stages
 
 
-@pytest.mark.parametrize(
-    "name", ["fetch_encoder", "corpus", "subset", "embed", "probe", "score", "leaderboard", "errors_page"]
-)
+@pytest.mark.parametrize("name", [*RULE_STAGES, "corpus", "subset", "embed", "probe", "score", "leaderboard"])
 def test_rule_has_log_environment_and_one_command(name: str) -> None:
     _, body = rule_texts()[name]
     parts = re.findall(r"^ {4}(\w+):", body, re.MULTILINE)
@@ -141,7 +147,7 @@ def test_rule_has_log_environment_and_one_command(name: str) -> None:
     assert parts == sorted(parts, key=order.index)
     assert {"output", "log", "conda", "threads", "params", "shell"} <= set(parts)
     command = ast.literal_eval("(" + body.partition("    shell:\n")[2].strip() + ")")
-    stage = {"fetch_encoder": "fetch", "errors_page": "errors-page"}.get(name, name)
+    stage = RULE_STAGES.get(name, name)
     assert command.startswith(f"python -m nerprobe {stage} --")
     assert command.endswith(" --log {log:q}")
     assert "    conda:\n        ENVIRONMENT\n" in body
@@ -170,7 +176,7 @@ def test_conda_environment_pins_what_the_jobs_import_as_the_lock_does() -> None:
     pins = pins_of("nerprobe.yaml")
     lock = (PROJECT / "requirements.lock").read_text(encoding="utf-8").split("\n")
     assert set(pins) <= set(lock)
-    known = {"scikit-learn": "sklearn", "pyyaml": "yaml"}
+    known = {"scikit-learn": "sklearn", "pyyaml": "yaml", "vl-convert-python": "vl_convert"}
     pinned = {known.get(name, name) for pin in pins for name in [pin.partition("==")[0].lower()]}
     imported = {"tokenizers"}  # its version goes into the metrics
     for path in (PROJECT / "src" / "nerprobe").glob("*.py"):

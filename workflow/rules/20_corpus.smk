@@ -25,6 +25,7 @@ rule subset:
         info="results/{task}/{run}/corpus.json",
     output:
         subset="results/{task}/{run}/subset.json",
+        leakage="results/{task}/{run}/leakage.json",
     log:
         "logs/{task}/{run}/subset.log",
     conda:
@@ -34,4 +35,5 @@ rule subset:
         spec=subset_spec,
     shell:
         "python -m nerprobe subset --spec {params.spec:q} --corpus {input.table:q}"
-        " --corpus-info {input.info:q} --output {output.subset:q} --log {log:q}"
+        " --corpus-info {input.info:q} --output {output.subset:q}"
+        " --leakage {output.leakage:q} --log {log:q}"

@@ -9,6 +9,7 @@ rule probe:
         predictions="results/{task}/{run}/predictions/{model}.parquet",
         head="results/{task}/{run}/heads/{model}.safetensors",
         facts="results/{task}/{run}/heads/{model}.json",
+        exploratory="results/{task}/{run}/exploratory/{model}.json",
     log:
         "logs/{task}/{run}/probe/{model}.log",
     benchmark:
@@ -24,4 +25,5 @@ rule probe:
         "python -m nerprobe probe --spec {params.spec:q} --corpus {input.table:q} --subset {input.subset:q}"
         " --vectors={input.vectors:q} --manifest={input.manifest:q}"
         " --predictions {output.predictions:q} --head {output.head:q} --facts {output.facts:q}"
+        " --exploratory {output.exploratory:q}"
         " --threads {threads} --failure {params.failure:q} --log {log:q}"

@@ -6,6 +6,7 @@ rule leaderboard:
     input:
         metrics=expand("results/{{task}}/{{run}}/metrics/{model}.json", model=ENCODERS),
         subset="results/{task}/{run}/subset.json",
+        leakage="results/{task}/{run}/leakage.json",
         info="results/{task}/{run}/corpus.json",
     output:
         csv="results/{task}/{run}/leaderboard.csv",

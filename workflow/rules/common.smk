@@ -66,6 +66,11 @@ ENVIRONMENT = "../../envs/nerprobe{}.yaml".format(
 )
 
 RUNS = {run.task.name: run for run in PLAN.runs.values()}
+# With the runs that only embed the train pool, for `snakemake learning_curve`.
+ALL_RUNS = {
+    (run.task.name, run.label): run
+    for run in [*PLAN.wide.values(), *PLAN.runs.values()]
+}
 ENCODERS = PLAN.encoders
 BOARDS = [
     f"{run.folder}/leaderboard.{suffix}"
@@ -85,6 +90,11 @@ RECORDS = [
     for encoder in ENCODERS.values()
     if encoder.fetched
 ]
+CURVES = [
+    f"{run.folder}/learning_curve.{suffix}"
+    for run in RUNS.values()
+    for suffix in ("svg", "md", "csv", "json")
+]
 
 
 def one_of(names, many=None):
@@ -99,9 +109,11 @@ def one_of(names, many=None):
 
 wildcard_constraints:
     task=one_of(RUNS),
-    run=one_of(run.label for run in RUNS.values()),
+    run=one_of(sorted({label for _, label in ALL_RUNS})),
     model=one_of(ENCODERS, many="[^/]+"),
-    key=one_of({encoder.key for encoder in ENCODERS.values()}, many="[0-9a-f]{12}"),
+    key=one_of(
+        sorted({encoder.key for encoder in ENCODERS.values()}), many="[0-9a-f]{12}"
+    ),
 
 
 # Modules that each cheap stage runs: editing one re-runs that stage. (embed has no fingerprint: there a
@@ -109,6 +121,7 @@ wildcard_constraints:
 MODULES = {
     "probe": (
         "corpus",
+        "cross_validate",
         "logistic",
         "lookup",
         "probe",
@@ -116,7 +129,7 @@ MODULES = {
         "subset",
         "vector_files",
     ),
-    "score": ("score", "spans", "subset"),
+    "score": ("breakdown", "corpus", "score", "spans", "subset"),
     "leaderboard": ("bootstrap", "compare", "leaderboard", "render", "rows"),
     "errors_page": (
         "corpus",
@@ -127,6 +140,18 @@ MODULES = {
         "spans",
         "subset",
     ),
+    "curve": (
+        "corpus",
+        "curve",
+        "logistic",
+        "lookup",
+        "probe",
+        "score",
+        "spans",
+        "subset",
+        "vector_files",
+    ),
+    "learning_curve": ("bootstrap", "learning_curve", "render", "subset"),
 }
 TEMPLATES = {
     "leaderboard": ("leaderboard.html",),
@@ -169,7 +194,7 @@ def corpus_spec(wildcards):
 
 
 def subset_spec(wildcards):
-    return canonical_json(RUNS[wildcards.task].subset)
+    return canonical_json(ALL_RUNS[wildcards.task, wildcards.run].subset)
 
 
 def embed_spec(wildcards):
@@ -186,6 +211,21 @@ def leaderboard_spec(wildcards):
     return canonical_json(PLAN.board_of(RUNS[wildcards.task]))
 
 
+def curve_spec(wildcards):
+    return canonical_json(
+        {**PLAN.curve_spec(wildcards.task), **ENCODERS[wildcards.model].probe_spec}
+    )
+
+
+def wide(file):
+    """Return an input function for a file of the run that embeds the train pool of a task."""
+
+    def path(wildcards):
+        return f"{PLAN.wide[wildcards.task].folder}/{file}"
+
+    return path
+
+
 def encoder_record(wildcards):
     """Return the fetched encoder, or nothing for a control that needs no files."""
     encoder = encoder_of(wildcards)
@@ -197,14 +237,18 @@ def gpus(wildcards):
     return 0 if encoder_of(wildcards).baseline else 1
 
 
-def vectors_of(suffix):
-    """Return an input function for one file of the embed stage; nothing for a model without vectors."""
+def vectors_of(suffix, runs=None):
+    """Return an input function for one file of the embed stage; nothing for a model without vectors.
+
+    It is of the run in the path, or of the task's run among those given.
+    """
 
     def path(wildcards):
         encoder = encoder_of(wildcards)
         if not encoder.embedded:
             return []
-        file = f"results/{wildcards.task}/{wildcards.run}/embeddings/{encoder.slug}.{encoder.key}.{suffix}"
+        run = runs[wildcards.task].label if runs else wildcards.run
+        file = f"results/{wildcards.task}/{run}/embeddings/{encoder.slug}.{encoder.key}.{suffix}"
         # Files over 1 MB are compared by time only: a touched Parquet must not re-run the probe, which
         # follows the small manifest with the file's hash.
         return ancient(file) if suffix == "parquet" else file
