@@ -12,13 +12,18 @@ import numpy as np
 import pandas as pd
 
 from nerprobe.bootstrap import METRICS, Floats, count_array, resampled, weight_matrix
-from nerprobe.compare import COMPARISONS, Standing, pairs, standings
+from nerprobe.compare import COMPARISONS, Pair, Standing, pairs, separable_gap, standings
 from nerprobe.errors import ArtefactError
 from nerprobe.files import read_json, write_bytes, write_json, write_text
-from nerprobe.render import board_html, board_markdown
+from nerprobe.render import board_markdown
 from nerprobe.rows import INFO, board_row
 
 COUNTS = ("tp", "predicted", "gold", "iterations")
+FILES = (
+    *(f"leaderboard.{suffix}" for suffix in ("csv", "md", "html", "json")),
+    *(f"plots/{name}.svg" for name in ("forest", "pairs", "cost")),
+)
+"""What the stage writes into a run's folder."""
 STANDING = tuple(field.name for field in fields(Standing))
 
 
@@ -115,13 +120,10 @@ def ranked(rows: Sequence[dict[str, Any]], values: Floats, *, level: float) -> l
     return placed + [{**dict.fromkeys(STANDING), **row} for row in bad]
 
 
-def compared(rows: Sequence[Mapping[str, Any]], values: Floats, *, level: float) -> list[dict[str, Any]]:
-    """Return every paired comparison, by name; arguments as for ``ranked``."""
-    good = [row for row in rows if row["status"] == "ok"]
-    found = pairs(np.array([row["f1"] for row in good]), values, level=level)
-    return [
-        {**asdict(pair), "first": good[pair.first]["model"], "second": good[pair.second]["model"]} for pair in found
-    ]
+def compared(rows: Sequence[Mapping[str, Any]], found: Sequence[Pair]) -> list[dict[str, Any]]:
+    """Return every paired comparison, by name instead of by place among the good rows."""
+    good = [row["model"] for row in rows if row["status"] == "ok"]
+    return [{**asdict(pair), "first": good[pair.first], "second": good[pair.second]} for pair in found]
 
 
 def build_board(
@@ -161,6 +163,8 @@ def build_board(
     for model, reason in failed.items():
         rows.append({"model": model, "status": "failed", "reason": reason, "flags": reason})
     dataset = {name: corpus[name] for name in ("source", "repo", "revision", "sha256")}
+    found_pairs = pairs(np.array([row["f1"] for row in rows if row["status"] == "ok"]), f1, level=level)
+    leakage = folder / "leakage.json"
     return {
         "schema": 1,
         "task": corpus["task"],
@@ -174,7 +178,10 @@ def build_board(
         "subset": {"id": subset["id"], "seed": subset["seed"], "counts": subset["counts"]},
         "bootstrap": {"resamples": resamples, "level": level, "seed": seed, "comparisons": len(weights)},
         "rows": ranked(rows, f1, level=level),
-        "pairs": compared(rows, f1, level=level),
+        "pairs": compared(rows, found_pairs),
+        "smallest_gap": {"gap": separable_gap(found_pairs, alpha=1 - level), "items": len(test)},
+        "leakage": read_json(leakage) if leakage.exists() else None,
+        "texts_shareable": bool(corpus.get("texts_shareable")),
     }
 
 
@@ -198,7 +205,7 @@ def write_board(
     errors_page: bool = True,
     stale: bool = False,
 ) -> dict[str, Any]:
-    """Run the stage: write ``leaderboard.csv``, ``.md``, ``.json`` and ``.html``.
+    """Run the stage: write ``leaderboard.csv``, ``.md``, ``.json`` and ``.html``, and the plots.
 
     Args:
         folder: ``results/<task>/<run>``.
@@ -209,15 +216,20 @@ def write_board(
         stale: Mark the files as older than any input, so that the next run makes them again (used after a
             failure, when Snakemake itself could not).
     """
+    from nerprobe.charts import plots  # with their libraries, which only this stage needs
+    from nerprobe.page import board_page
+
     corpus, subset = read_json(folder / "corpus.json"), read_json(folder / "subset.json")
     board = build_board(folder, requested=requested, keys=keys, corpus=corpus, subset=subset, bootstrap=bootstrap)
     write_text(folder / "leaderboard.csv", board_frame(board).to_csv(index=False, lineterminator="\n"))
     write_text(folder / "leaderboard.md", board_markdown(board))
-    write_text(folder / "leaderboard.html", board_html(board))
+    write_text(folder / "leaderboard.html", board_page(board))
     write_json(folder / "leaderboard.json", board)
+    for name, svg in plots(board).items():
+        write_text(folder / "plots" / f"{name}.svg", svg)
     if not errors_page:
         (folder / "errors.html").unlink(missing_ok=True)
     if stale:
-        for suffix in ("csv", "md", "html", "json"):
-            os.utime(folder / f"leaderboard.{suffix}", (1, 1))
+        for name in FILES:
+            os.utime(folder / name, (1, 1))
     return board

@@ -1,4 +1,4 @@
-"""The board as people read it: terminal table, Markdown and one self-contained HTML page."""
+"""The board as text: terminal table and Markdown (the page is ``nerprobe.page``)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-import jinja2
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -129,29 +128,6 @@ def _escape_markdown(text: str) -> str:
     for char in ("\\", "|", "`", "<", ">", "*"):
         shown = shown.replace(char, f"\\{char}")
     return shown.replace("](", "]\\(")
-
-
-def board_html(board: Mapping[str, Any]) -> str:
-    """Return the board as one HTML page that asks for nothing else; all text is escaped."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("nerprobe", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("leaderboard.html").render(
-        board=board,
-        headline=headline(board),
-        notes=notes(board),
-        headings=HEADINGS,
-        score=score,
-        size=size,
-        facts=facts,
-        rank_text=rank_text,
-        visible=visible,
-        ticks=[index / 5 for index in range(6)],
-    )
 
 
 def wide_console() -> Console:

@@ -115,6 +115,7 @@ def board_row(
         "kind": "baseline" if encoder["baseline"] else "encoder",
         "seconds": manifest.get("seconds"),
         "health": _health(manifest),
+        "health_values": manifest.get("health"),
         "flags": "; ".join(_flags(evaluation, metrics["probe"], manifest)),
         "tp": evaluation["counts"]["tp"],
         "predicted": evaluation["counts"]["predicted"],
@@ -127,5 +128,7 @@ def board_row(
         "command": command_of(metrics),
         "reason": None,
         "per_type": evaluation["per_type"],
+        "breakdown": evaluation.get("breakdown") or [],
+        "exploratory": metrics.get("exploratory"),
     }
     return row

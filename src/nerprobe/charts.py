@@ -1,0 +1,265 @@
+"""Plots of a board: Vega-Lite specifications for the page, and the same as SVG files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import altair as alt
+import vl_convert
+
+from nerprobe.render import rank_text, size, visible
+
+Row = Mapping[str, Any]
+Spec = dict[str, Any]
+Colours = Mapping[str, str]
+
+NAMES = ("ink", "soft", "line", "mark", "base", "back")
+PAGE: Colours = {name: f"var(--{name})" for name in NAMES}
+"""Colours of the page's style sheet, so that a plot follows light, dark and print."""
+FILE: Colours = dict(zip(NAMES, ("#1b1f24", "#59636e", "#d1d9e0", "#0b62c4", "#8a6100", "#ffffff"), strict=True))
+KINDS = ("encoder", "baseline")
+PLOTTED = 60
+"""Most models whose pairs are drawn in the SVG file; the page takes any number."""
+WORDY = 15
+"""Up to this many models each pair's difference is written out."""
+LABELLED = 25
+"""Up to this many models the names stand beside the points of the cost plots."""
+VERDICTS = (
+    "separated, adjusted for all pairs",
+    "separated only if this is the one pair looked at",
+    "not separated: the order may be chance",
+)
+
+
+def verdict(pair: Row, *, alpha: float) -> str:
+    """Return in words what is known of a pair's order at level ``alpha`` (Benjamini-Hochberg over all pairs)."""
+    return VERDICTS[0 if pair["p_bh"] < alpha else 1 if pair["p"] < alpha else 2]
+
+
+def tier_title(tier: int, number: int) -> str:
+    """Return a tier's heading, such as ``Tier 1: 3 models tied``."""
+    return f"Tier {tier}: {number} models tied" if number > 1 else f"Tier {tier}: one model alone"
+
+
+def good_rows(board: Mapping[str, Any]) -> list[Row]:
+    """Return the rows that have scores, best first."""
+    return [row for row in board["rows"] if row["status"] == "ok"]
+
+
+def link(row: Row) -> str:
+    """Return the address of a row's metrics file beside the page."""
+    return quote(row["metrics_file"])
+
+
+def _values(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return what every plot of models knows of each of them."""
+    sizes: dict[int, int] = {}
+    for row in rows:
+        sizes[row["tier"]] = sizes.get(row["tier"], 0) + 1
+    return [
+        {
+            "model": visible(row["model"]),
+            "kind": row["kind"],
+            "tier": tier_title(row["tier"], sizes[row["tier"]]),
+            "rank": rank_text(row),
+            "f1": row["f1"],
+            "low": row["f1_ci_low"],
+            "high": row["f1_ci_high"],
+            "shown": f"{row['f1']:.3f}".removeprefix("0"),
+            "parameters": row["parameters"],
+            "seconds": row["seconds"],
+            "size": size(row["parameters"]),
+            "href": link(row),
+            "command": visible(row["command"]),
+        }
+        for row in rows
+    ]
+
+
+def _tooltip(*more: alt.Tooltip) -> list[alt.Tooltip]:
+    return [
+        alt.Tooltip("model:N", title="model"),
+        alt.Tooltip("f1:Q", title="F1", format=".4f"),
+        alt.Tooltip("low:Q", title="interval from", format=".4f"),
+        alt.Tooltip("high:Q", title="to", format=".4f"),
+        alt.Tooltip("rank:N", title="rank"),
+        alt.Tooltip("tier:N", title="tier"),
+        *more,
+        alt.Tooltip("command:N", title="made by"),
+    ]
+
+
+def _kind(colours: Colours) -> dict[str, Any]:
+    """Return the encodings that tell encoders from baselines, by colour and by shape."""
+    legend = alt.Legend(title=None, orient="top", symbolSize=80)
+    kinds = list(KINDS)
+    return {
+        "color": alt.Color(
+            "kind:N", legend=legend, scale=alt.Scale(domain=kinds, range=[colours["mark"], colours["base"]])
+        ),
+        "shape": alt.Shape("kind:N", legend=legend, scale=alt.Scale(domain=kinds, range=["circle", "square"])),
+        "href": "href:N",
+    }
+
+
+def _finished(chart: Any, colours: Colours, *, description: str) -> Spec:  # noqa: ANN401 - any chart of altair
+    """Return a chart's specification with the style that all plots share."""
+    spec: Spec = chart.to_dict()
+    ink, soft, line = colours["ink"], colours["soft"], colours["line"]
+    axis = {"labelColor": ink, "titleColor": soft, "gridColor": line, "domainColor": line, "tickColor": line}
+    text = {"labelColor": ink, "titleColor": soft, "labelLimit": 300, "labelFontSize": 12, "titleFontSize": 12}
+    spec["config"] = {
+        "background": None if colours is PAGE else colours["back"],
+        "font": "system-ui, sans-serif" if colours is PAGE else "sans-serif",
+        "view": {"stroke": None},
+        "axis": {**axis, **text, "titleFontWeight": "normal"},
+        "header": text,
+        "legend": text,
+        "text": {"color": ink, "fontSize": 12},
+    }
+    spec["description"] = description
+    return spec
+
+
+def forest(board: Mapping[str, Any], colours: Colours = PAGE, *, width: int = 420) -> Spec:
+    """Return F1 with intervals, the tiers in panels of their own."""
+    values = _values(good_rows(board))
+    base = alt.Chart().encode(
+        y=alt.Y("model:N", sort=None, title=None, axis=alt.Axis(labelLimit=220, ticks=False, domain=False)),
+    )
+    x = alt.X("low:Q", title="F1", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=5))
+    dash = alt.StrokeDash("kind:N", legend=None, scale=alt.Scale(domain=list(KINDS), range=[[1, 0], [4, 3]]))
+    kind = _kind(colours)
+    panel = alt.layer(
+        base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q", color=kind["color"], strokeDash=dash),
+        base.mark_point(filled=True, size=80, opacity=1).encode(x="f1:Q", tooltip=_tooltip(), **kind),
+        base.mark_text(align="left", dx=7).encode(x="high:Q", text="shown:N"),
+        data=alt.Data(values=values),
+    ).properties(width=width, height=alt.Step(20))
+    header = alt.Header(
+        title=None, labelAngle=0, labelOrient="top", labelAnchor="start", labelFontWeight="bold", labelPadding=4
+    )
+    tiers = list(dict.fromkeys(value["tier"] for value in values))
+    chart = panel.facet(row=alt.Row("tier:N", sort=tiers, title=None, header=header), spacing=12)
+    return _finished(
+        chart.resolve_scale(y="independent"), colours, description="F1 of each model with its interval, by tier"
+    )
+
+
+def pair_cells(board: Mapping[str, Any], *, most: int) -> list[dict[str, Any]]:
+    """Return a record for each pair among the first models of the board."""
+    alpha = 1 - board["bootstrap"]["level"]
+    shown = {row["model"] for row in good_rows(board)[:most]}
+    return [
+        {
+            "first": visible(pair["first"]),
+            "second": visible(pair["second"]),
+            "verdict": verdict(pair, alpha=alpha),
+            "shown": ("≈ " if pair["p"] >= alpha else "+") + f"{pair['difference']:.3f}".replace("0.", ".", 1),
+            **{name: pair[name] for name in ("difference", "low", "high", "p", "p_bh", "p_leader")},
+        }
+        for pair in board["pairs"]
+        if {pair["first"], pair["second"]} <= shown
+    ]
+
+
+def _pair_axes(names: Sequence[str], *, step: tuple[int, int]) -> tuple[alt.X, alt.Y]:
+    label = {"labelOverlap": True, "labelLimit": 160, "ticks": False, "domain": False, "grid": False}
+    across = alt.Axis(**label, orient="bottom", labelAngle=-40 if len(names) <= WORDY else -90)
+    return (
+        alt.X("second:N", title="… this one", scale=alt.Scale(domain=list(names[1:])), axis=across),
+        alt.Y("first:N", title="This one leads …", scale=alt.Scale(domain=list(names[:-1])), axis=alt.Axis(**label)),
+    )
+
+
+def pair_matrix(board: Mapping[str, Any], colours: Colours = PAGE, *, most: int | None = None) -> Spec:
+    """Return the pairwise matrix: how far the row's model leads the column's, and whether that is known.
+
+    On the page its data come by the name ``pairs``, so that 19,900 pairs lie there only once.
+    """
+    rows = good_rows(board)[:most]
+    names, wordy = [visible(row["model"]) for row in rows], len(rows) <= WORDY
+    edge = max(4, min(22, 800 // max(1, len(rows))))
+    step = (64, 28) if wordy else (edge, edge)
+    x, y = _pair_axes(names, step=step)
+    data = alt.NamedData("pairs") if most is None else alt.Data(values=pair_cells(board, most=most))
+    known, alone, unknown = colours["mark"], colours["base"], colours["soft"]
+    scale = alt.Scale(domain=list(VERDICTS), range=[known, alone, unknown])
+    legend = alt.Legend(title=None, orient="top", columns=1, symbolSize=90, symbolOpacity=1)
+    tips = [
+        alt.Tooltip("first:N", title="this model"),
+        alt.Tooltip("second:N", title="leads"),
+        alt.Tooltip("difference:Q", title="by F1", format=".4f"),
+        alt.Tooltip("low:Q", title="interval from", format=".4f"),
+        alt.Tooltip("high:Q", title="to", format=".4f"),
+        alt.Tooltip("p:Q", title="p, this pair alone", format=".4f"),
+        alt.Tooltip("p_bh:Q", title="p, all pairs (BH)", format=".4f"),
+        alt.Tooltip("verdict:N", title="verdict"),
+    ]
+    shapes = alt.Scale(domain=list(VERDICTS), range=["square", "triangle-up", "circle"])
+    big, middle, small = (90, 60, 40) if wordy else (edge**2 * 0.8, edge**2 * 0.4, max(2.0, edge**2 * 0.08))
+    sizes = alt.Scale(domain=list(VERDICTS), range=[big, middle, small])
+    marks = alt.Chart().mark_point(filled=True, opacity=1, cursor="pointer", xOffset=-22 if wordy else 0)
+    layers: list[Any] = [
+        alt.Chart().mark_rect(opacity=0.12, cursor="pointer").encode(
+            x=x, y=y, color=alt.Color("verdict:N", scale=scale, legend=None), tooltip=tips
+        ),
+        marks.encode(
+            x=x, y=y, tooltip=tips,
+            color=alt.Color("verdict:N", scale=scale, legend=legend),
+            shape=alt.Shape("verdict:N", scale=shapes, legend=legend),
+            size=alt.Size("verdict:N", scale=sizes, legend=None),
+        ),
+    ]  # fmt: skip
+    if wordy:
+        layers.append(alt.Chart().mark_text(dx=8, cursor="pointer").encode(x=x, y=y, text="shown:N", tooltip=tips))
+    chart = alt.layer(*layers, data=data).properties(width=alt.Step(step[0]), height=alt.Step(step[1]))
+    return _finished(chart, colours, description="Difference of F1 between every two models")
+
+
+def cost(board: Mapping[str, Any], field: str, colours: Colours = PAGE, *, width: Any = "container") -> Spec:  # noqa: ANN401
+    """Return F1 against what a model costs: ``parameters`` or ``seconds``; models without the figure are left out."""
+    values = [value for value in _values(good_rows(board)) if value[field]]
+    title = {"parameters": "Parameters", "seconds": "Seconds to embed"}[field]
+    base = alt.Chart(alt.Data(values=values)).encode(
+        x=alt.X(
+            f"{field}:Q",
+            title=title,
+            scale=alt.Scale(type="log", padding=30),
+            axis=alt.Axis(format="~s", tickCount=5, grid=False),
+        )
+    )
+    more = [alt.Tooltip("size:N", title="parameters"), alt.Tooltip("seconds:Q", format=",.1f")]
+    y = alt.Y("low:Q", title="F1", scale=alt.Scale(zero=True))
+    layers = [
+        base.mark_rule(color=colours["line"], strokeWidth=2).encode(y=y, y2="high:Q"),
+        base.mark_point(filled=True, size=80, opacity=1).encode(y="f1:Q", tooltip=_tooltip(*more), **_kind(colours)),
+    ]
+    if len(values) <= LABELLED:
+        layers.append(base.mark_text(align="left", dx=8, limit=130).encode(y="f1:Q", text="model:N"))
+    chart = alt.layer(*layers).properties(width=width, height=300)
+    return _finished(chart, colours, description=f"F1 against {title.lower()}")
+
+
+def _side_by_side(specs: Sequence[Spec]) -> Spec:
+    """Return plots beside each other, with the first one's style."""
+    shared = {name: specs[0][name] for name in ("$schema", "config")}
+    kept = [{name: value for name, value in spec.items() if name not in shared} for spec in specs]
+    return {**shared, "hconcat": kept}
+
+
+def plots(board: Mapping[str, Any]) -> dict[str, str]:
+    """Return the SVG text of each plot by its name."""
+    specs = {
+        "forest": forest(board, FILE),
+        "pairs": pair_matrix(board, FILE, most=PLOTTED),
+        "cost": _side_by_side([cost(board, field, FILE, width=380) for field in ("parameters", "seconds")]),
+    }
+    return {name: vl_convert.vegalite_to_svg(spec) for name, spec in specs.items()}
+
+
+def plot_library() -> str:
+    """Return the JavaScript that draws the specifications, for a script element of the page."""
+    return vl_convert.javascript_bundle().replace("</", "<\\/")
