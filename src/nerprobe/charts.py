@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -24,8 +25,8 @@ PLOTTED = 60
 """Most models whose pairs are drawn in the SVG file; the page takes any number."""
 WORDY = 15
 """Up to this many models each pair's difference is written out."""
-LABELLED = 25
-"""Up to this many models the names stand beside the points of the cost plots."""
+FIRST_DIGIT = "datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-9))"
+"""Vega expression of a number's first digit."""
 VERDICTS = (
     "separated, adjusted for all pairs",
     "separated only if this is the one pair looked at",
@@ -91,6 +92,11 @@ def _tooltip(*more: alt.Tooltip) -> list[alt.Tooltip]:
     ]
 
 
+def _plain_kind(colours: Colours) -> Any:  # noqa: ANN401
+    """Return the colour of a kind for marks that need no legend."""
+    return alt.condition(alt.datum.kind == "baseline", alt.value(colours["base"]), alt.value(colours["mark"]))
+
+
 def _kind(colours: Colours) -> dict[str, Any]:
     """Return the encodings that tell encoders from baselines, by colour and by shape."""
     legend = alt.Legend(title=None, orient="top", symbolSize=80)
@@ -130,13 +136,12 @@ def forest(board: Mapping[str, Any], colours: Colours = PAGE, *, width: int = 42
         y=alt.Y("model:N", sort=None, title=None, axis=alt.Axis(labelLimit=220, ticks=False, domain=False)),
     )
     x = alt.X("low:Q", title="F1", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=5))
-    dash = alt.StrokeDash("kind:N", legend=None, scale=alt.Scale(domain=list(KINDS), range=[[1, 0], [4, 3]]))
-    kind = _kind(colours)
+    dash = alt.condition(alt.datum.kind == "baseline", alt.value([4, 3]), alt.value([1, 0]))
     panel = alt.layer(
-        base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q", color=kind["color"], strokeDash=dash),
-        base.mark_point(filled=True, size=80, opacity=1).encode(x="f1:Q", tooltip=_tooltip(), **kind),
+        base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q", color=_plain_kind(colours), strokeDash=dash),
+        base.mark_point(filled=True, size=80, opacity=1).encode(x="f1:Q", tooltip=_tooltip(), **_kind(colours)),
         base.mark_text(align="left", dx=7).encode(x="high:Q", text="shown:N"),
-        data=alt.Data(values=values),
+        data=alt.InlineData(values=values),
     ).properties(width=width, height=alt.Step(20))
     header = alt.Header(
         title=None, labelAngle=0, labelOrient="top", labelAnchor="start", labelFontWeight="bold", labelPadding=4
@@ -165,30 +170,18 @@ def pair_cells(board: Mapping[str, Any], *, most: int) -> list[dict[str, Any]]:
     ]
 
 
-def _pair_axes(names: Sequence[str], *, step: tuple[int, int]) -> tuple[alt.X, alt.Y]:
-    label = {"labelOverlap": True, "labelLimit": 160, "ticks": False, "domain": False, "grid": False}
-    across = alt.Axis(**label, orient="bottom", labelAngle=-40 if len(names) <= WORDY else -90)
+def _pair_axes(names: Sequence[str]) -> tuple[alt.X, alt.Y]:
+    label: dict[str, Any] = {"labelLimit": 160, "ticks": False, "domain": False, "grid": False}
+    label["labelOverlap"] = len(names) > WORDY
+    across = alt.Axis(**label, orient="bottom", labelAngle=-90 if len(names) > WORDY else -40)
     return (
         alt.X("second:N", title="… this one", scale=alt.Scale(domain=list(names[1:])), axis=across),
         alt.Y("first:N", title="This one leads …", scale=alt.Scale(domain=list(names[:-1])), axis=alt.Axis(**label)),
     )
 
 
-def pair_matrix(board: Mapping[str, Any], colours: Colours = PAGE, *, most: int | None = None) -> Spec:
-    """Return the pairwise matrix: how far the row's model leads the column's, and whether that is known.
-
-    On the page its data come by the name ``pairs``, so that 19,900 pairs lie there only once.
-    """
-    rows = good_rows(board)[:most]
-    names, wordy = [visible(row["model"]) for row in rows], len(rows) <= WORDY
-    edge = max(4, min(22, 800 // max(1, len(rows))))
-    step = (64, 28) if wordy else (edge, edge)
-    x, y = _pair_axes(names, step=step)
-    data = alt.NamedData("pairs") if most is None else alt.Data(values=pair_cells(board, most=most))
-    known, alone, unknown = colours["mark"], colours["base"], colours["soft"]
-    scale = alt.Scale(domain=list(VERDICTS), range=[known, alone, unknown])
-    legend = alt.Legend(title=None, orient="top", columns=1, symbolSize=90, symbolOpacity=1)
-    tips = [
+def _pair_tips() -> list[alt.Tooltip]:
+    return [
         alt.Tooltip("first:N", title="this model"),
         alt.Tooltip("second:N", title="leads"),
         alt.Tooltip("difference:Q", title="by F1", format=".4f"),
@@ -198,47 +191,92 @@ def pair_matrix(board: Mapping[str, Any], colours: Colours = PAGE, *, most: int 
         alt.Tooltip("p_bh:Q", title="p, all pairs (BH)", format=".4f"),
         alt.Tooltip("verdict:N", title="verdict"),
     ]
-    shapes = alt.Scale(domain=list(VERDICTS), range=["square", "triangle-up", "circle"])
-    big, middle, small = (90, 60, 40) if wordy else (edge**2 * 0.8, edge**2 * 0.4, max(2.0, edge**2 * 0.08))
-    sizes = alt.Scale(domain=list(VERDICTS), range=[big, middle, small])
-    marks = alt.Chart().mark_point(filled=True, opacity=1, cursor="pointer", xOffset=-22 if wordy else 0)
-    layers: list[Any] = [
-        alt.Chart().mark_rect(opacity=0.12, cursor="pointer").encode(
-            x=x, y=y, color=alt.Color("verdict:N", scale=scale, legend=None), tooltip=tips
-        ),
-        marks.encode(
-            x=x, y=y, tooltip=tips,
-            color=alt.Color("verdict:N", scale=scale, legend=legend),
+
+
+def _by_verdict(values: Sequence[Any]) -> alt.Scale:
+    """Return the scale that gives each verdict, in their order, a value."""
+    return alt.Scale(domain=list(VERDICTS), range=list(values))
+
+
+def _pair_layers(colours: Colours, *, wordy: bool, edge: int) -> list[alt.Chart]:
+    """Return the marks of the matrix: tint, symbol by colour, shape and size, and the difference where it fits."""
+    known, alone = (alt.datum.verdict == each for each in VERDICTS[:2])
+    tint = alt.when(known).then(alt.value(colours["mark"])).when(alone).then(alt.value(colours["base"]))
+    sizes = (90.0, 60.0, 40.0) if wordy else (edge**2 * 0.8, edge**2 * 0.4, max(2.0, edge**2 * 0.08))
+    legend = alt.Legend(title=None, orient="top", direction="vertical", symbolSize=90, symbolOpacity=1)
+    inks = _by_verdict([colours[name] for name in ("mark", "base", "soft")])
+    shapes = _by_verdict(["square", "triangle-up", "circle"])
+    rect = alt.Chart().mark_rect(opacity=0.12, cursor="pointer")
+    point = alt.Chart().mark_point(filled=True, opacity=1, cursor="pointer", xOffset=-22 if wordy else 0)
+    layers = [
+        rect.encode(color=tint.otherwise(alt.value(colours["soft"]))),
+        point.encode(
+            color=alt.Color("verdict:N", scale=inks, legend=legend),
             shape=alt.Shape("verdict:N", scale=shapes, legend=legend),
-            size=alt.Size("verdict:N", scale=sizes, legend=None),
+            size=alt.Size("verdict:N", scale=_by_verdict(sizes), legend=None),
         ),
-    ]  # fmt: skip
-    if wordy:
-        layers.append(alt.Chart().mark_text(dx=8, cursor="pointer").encode(x=x, y=y, text="shown:N", tooltip=tips))
-    chart = alt.layer(*layers, data=data).properties(width=alt.Step(step[0]), height=alt.Step(step[1]))
+    ]
+    return [*layers, alt.Chart().mark_text(dx=8, cursor="pointer").encode(text="shown:N")] if wordy else layers
+
+
+def pair_matrix(board: Mapping[str, Any], colours: Colours = PAGE, *, most: int | None = None) -> Spec:
+    """Return the pairwise matrix: how far the row's model leads the column's, and whether that is known.
+
+    On the page its data come by the name ``pairs``, so that 19,900 pairs lie there only once.
+    """
+    rows = good_rows(board)[:most]
+    wordy, edge = len(rows) <= WORDY, max(4, min(22, 800 // max(1, len(rows))))
+    x, y = _pair_axes([visible(row["model"]) for row in rows])
+    layers = [layer.encode(x=x, y=y, tooltip=_pair_tips()) for layer in _pair_layers(colours, wordy=wordy, edge=edge)]
+    data = alt.NamedData("pairs") if most is None else alt.InlineData(values=pair_cells(board, most=most))
+    across, down = (64, 28) if wordy else (edge, edge)
+    chart = alt.layer(*layers, data=data).properties(width=alt.Step(across), height=alt.Step(down))
     return _finished(chart, colours, description="Difference of F1 between every two models")
+
+
+def _named(values: Sequence[Mapping[str, Any]], field: str) -> list[dict[str, Any]]:
+    """Place a name beside each point, to the side with room; leave out those that would lie on others.
+
+    A name takes a box of 0.02 of the plot's width a letter and 0.04 F1; the best models are named first.
+    """
+    places = [math.log(value[field]) for value in values]
+    span = max(places) - min(places) or 1.0
+    where = [((place - min(places)) / span, value["f1"]) for place, value in zip(places, values, strict=True)]
+    taken: list[tuple[float, float, float]] = [(x, x, y) for x, y in where]
+    named = []
+    for value, (x, y) in zip(values, where, strict=True):
+        length, placed = 0.02 * min(24, len(value["model"])), {"left": "", "right": ""}
+        boxes = {"right": (x + 0.01, x + length), "left": (x - length, x - 0.01)}
+        for side in ("left", "right") if x > 0.6 else ("right", "left"):
+            start, end = boxes[side]
+            if all(end < a or b < start or abs(y - f1) > 0.04 for a, b, f1 in taken):
+                taken.append((start, end, y))
+                placed[side] = value["model"]
+                break
+        named.append({**value, **placed})
+    return named
 
 
 def cost(board: Mapping[str, Any], field: str, colours: Colours = PAGE, *, width: Any = "container") -> Spec:  # noqa: ANN401
     """Return F1 against what a model costs: ``parameters`` or ``seconds``; models without the figure are left out."""
     values = [value for value in _values(good_rows(board)) if value[field]]
-    title = {"parameters": "Parameters", "seconds": "Seconds to embed"}[field]
-    base = alt.Chart(alt.Data(values=values)).encode(
-        x=alt.X(
-            f"{field}:Q",
-            title=title,
-            scale=alt.Scale(type="log", padding=30),
-            axis=alt.Axis(format="~s", tickCount=5, grid=False),
-        )
+    title, marks = {
+        "parameters": ("Parameters", "replace(format(datum.value, '~s'), 'G', 'B')"),
+        "seconds": ("Seconds to embed", "format(datum.value, '~g')"),
+    }[field]
+    marks = f"indexof([1, 2, 5], round({FIRST_DIGIT})) < 0 ? '' : {marks}"
+    axis = alt.Axis(labelExpr=marks, tickCount=5, grid=False, ticks=False, labelOverlap=True)
+    base = alt.Chart(alt.InlineData(values=_named(values, field) if values else [])).encode(
+        x=alt.X(f"{field}:Q", title=title, scale=alt.Scale(type="log", padding=40, nice=False), axis=axis)
     )
     more = [alt.Tooltip("size:N", title="parameters"), alt.Tooltip("seconds:Q", format=",.1f")]
     y = alt.Y("low:Q", title="F1", scale=alt.Scale(zero=True))
     layers = [
-        base.mark_rule(color=colours["line"], strokeWidth=2).encode(y=y, y2="high:Q"),
+        base.mark_rule(strokeWidth=2, opacity=0.35).encode(y=y, y2="high:Q", color=_plain_kind(colours)),
         base.mark_point(filled=True, size=80, opacity=1).encode(y="f1:Q", tooltip=_tooltip(*more), **_kind(colours)),
+        base.mark_text(align="left", dx=8, limit=150).encode(y="f1:Q", text="right:N"),
+        base.mark_text(align="right", dx=-8, limit=150).encode(y="f1:Q", text="left:N"),
     ]
-    if len(values) <= LABELLED:
-        layers.append(base.mark_text(align="left", dx=8, limit=130).encode(y="f1:Q", text="model:N"))
     chart = alt.layer(*layers).properties(width=width, height=300)
     return _finished(chart, colours, description=f"F1 against {title.lower()}")
 
@@ -262,4 +300,4 @@ def plots(board: Mapping[str, Any]) -> dict[str, str]:
 
 def plot_library() -> str:
     """Return the JavaScript that draws the specifications, for a script element of the page."""
-    return vl_convert.javascript_bundle().replace("</", "<\\/")
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</", "<\\/")

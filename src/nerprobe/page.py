@@ -76,7 +76,7 @@ def verdicts(board: Board) -> list[str]:
         named = ", ".join(first[:4]) + (f" and {len(first) - 4} more" if len(first) > 4 else "")
         tied = f"{len(first)} of {len(rows)} models are tied for first: {named}."
         lines.append(tied if len(first) > 1 else f"{first[0]} leads alone among {_models(len(rows))}.")
-        lines += _over_baselines(board, rows) + [_gap(board)]
+        lines += [*_over_baselines(board, rows), _gap(board)]
     if failed:
         named = ", ".join(failed[:4]) + (f" and {len(failed) - 4} more" if len(failed) > 4 else "")
         lines.append(f"{_models(len(failed))} failed: {named}. The table says why.")

@@ -162,7 +162,7 @@ def test_conda_environment_pins_what_the_jobs_import_as_the_lock_does() -> None:
     (pins,) = (part["pip"] for part in environment["dependencies"] if isinstance(part, dict))
     lock = (PROJECT / "requirements.lock").read_text(encoding="utf-8").split("\n")
     assert set(pins) <= set(lock)
-    known = {"scikit-learn": "sklearn", "pyyaml": "yaml"}
+    known = {"scikit-learn": "sklearn", "pyyaml": "yaml", "vl-convert-python": "vl_convert"}
     pinned = {known.get(name, name) for pin in pins for name in [pin.partition("==")[0].lower()]}
     imported = {"tokenizers"}  # its version goes into the metrics
     for path in (PROJECT / "src" / "nerprobe").glob("*.py"):

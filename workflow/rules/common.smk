@@ -56,9 +56,12 @@ os.environ.update(
 RUNS = {run.task.name: run for run in PLAN.runs.values()}
 ENCODERS = PLAN.encoders
 BOARDS = [
-    f"{run.folder}/leaderboard.{suffix}"
+    f"{run.folder}/{file}"
     for run in RUNS.values()
-    for suffix in ("csv", "md", "json", "html")
+    for file in (
+        *(f"leaderboard.{suffix}" for suffix in ("csv", "md", "json", "html")),
+        *(f"plots/{name}.svg" for name in ("forest", "pairs", "cost")),
+    )
 ]
 ERRORS = [
     f"{run.folder}/errors.html" for run in RUNS.values() if PLAN.has_errors_page(run)
@@ -92,7 +95,15 @@ MODULES = {
         "vector_files",
     ),
     "score": ("score", "spans", "subset"),
-    "leaderboard": ("bootstrap", "compare", "leaderboard", "render", "rows"),
+    "leaderboard": (
+        "bootstrap",
+        "charts",
+        "compare",
+        "leaderboard",
+        "page",
+        "render",
+        "rows",
+    ),
     "errors_page": (
         "corpus",
         "errors_page",
@@ -105,7 +116,7 @@ MODULES = {
     ),
 }
 TEMPLATES = {
-    "leaderboard": ("leaderboard.html",),
+    "leaderboard": ("leaderboard.css", "leaderboard.html", "leaderboard.js"),
     "errors_page": ("errors.html", "errors.js"),
 }
 
