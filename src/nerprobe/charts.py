@@ -203,6 +203,7 @@ def _pair_layers(colours: Colours, *, wordy: bool, edge: int) -> list[alt.Chart]
     known, alone = (alt.datum.verdict == each for each in VERDICTS[:2])
     tint = alt.when(known).then(alt.value(colours["mark"])).when(alone).then(alt.value(colours["base"]))
     sizes = (90.0, 60.0, 40.0) if wordy else (edge**2 * 0.8, edge**2 * 0.4, max(2.0, edge**2 * 0.08))
+    small = alt.value(sizes[2])
     legend = alt.Legend(title=None, orient="top", direction="vertical", symbolSize=90, symbolOpacity=1)
     inks = _by_verdict([colours[name] for name in ("mark", "base", "soft")])
     shapes = _by_verdict(["square", "triangle-up", "circle"])
@@ -213,7 +214,7 @@ def _pair_layers(colours: Colours, *, wordy: bool, edge: int) -> list[alt.Chart]
         point.encode(
             color=alt.Color("verdict:N", scale=inks, legend=legend),
             shape=alt.Shape("verdict:N", scale=shapes, legend=legend),
-            size=alt.Size("verdict:N", scale=_by_verdict(sizes), legend=None),
+            size=alt.when(known).then(alt.value(sizes[0])).when(alone).then(alt.value(sizes[1])).otherwise(small),
         ),
     ]
     return [*layers, alt.Chart().mark_text(dx=8, cursor="pointer").encode(text="shown:N")] if wordy else layers
@@ -282,8 +283,9 @@ def cost(board: Mapping[str, Any], field: str, colours: Colours = PAGE, *, width
 
 
 def _side_by_side(specs: Sequence[Spec]) -> Spec:
-    """Return plots beside each other, with the first one's style."""
+    """Return plots beside each other, with the first one's style and the data of all."""
     shared = {name: specs[0][name] for name in ("$schema", "config")}
+    shared["datasets"] = {name: values for spec in specs for name, values in spec.get("datasets", {}).items()}
     kept = [{name: value for name, value in spec.items() if name not in shared} for spec in specs]
     return {**shared, "hconcat": kept}
 
@@ -298,6 +300,12 @@ def plots(board: Mapping[str, Any]) -> dict[str, str]:
     return {name: vl_convert.vegalite_to_svg(spec) for name, spec in specs.items()}
 
 
+def compiled(spec: Spec) -> Spec:
+    """Return a plot in the terms of Vega, which draws it: nothing is left to be decided where the page is read."""
+    plot: Spec = vl_convert.vegalite_to_vega(spec)
+    return plot
+
+
 def plot_library() -> str:
-    """Return the JavaScript that draws the specifications, for a script element of the page."""
-    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</", "<\\/")
+    """Return the JavaScript that draws plots, for a script element of the page."""
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")

@@ -11,7 +11,7 @@ import jinja2
 from itables.javascript import generate_init_offline_itables_html
 from markupsafe import Markup
 
-from nerprobe.charts import VERDICTS, cost, forest, good_rows, link, pair_matrix, plot_library, tier_title
+from nerprobe.charts import VERDICTS, compiled, cost, forest, good_rows, link, pair_matrix, plot_library, tier_title
 from nerprobe.render import HEADINGS, facts, headline, mentions, notes, rank_text, score, size, visible
 from nerprobe.rows import FEW_MENTIONS
 
@@ -34,6 +34,10 @@ HEALTH = {
     "items_windowed": "Texts read in windows",
     "offset_mismatches": "Sub-words at other characters",
 }
+
+
+NAMED = 8
+"""Models of a tier that are named at once; the others can be unfolded."""
 
 
 def short(value: float) -> str:
@@ -105,7 +109,7 @@ def _over_baselines(board: Board, rows: Sequence[Row]) -> list[str]:
 def _gap(board: Board) -> str:
     seen = board["smallest_gap"]
     gold = good_rows(board)[0]["gold"]
-    basis = f"{seen['items']} test items with {gold} mentions"
+    basis = f"{seen['items']} test items and {gold} mentions"
     if seen["gap"] is None:
         return f"With {basis}, no two models are separated."
     return f"With {basis}, the smallest difference in F1 that is separated is {short(seen['gap'])} (not adjusted)."
@@ -158,10 +162,9 @@ def page_data(board: Board) -> dict[str, Any]:
         ],
         "pairs": pair_columns(board),
         "charts": {
-            "forest": forest(board),
-            "pairs": pair_matrix(board),
-            "parameters": cost(board, "parameters"),
-            "seconds": cost(board, "seconds"),
+            "forest": compiled(forest(board)),
+            "pairs": compiled(pair_matrix(board)),
+            **{field: compiled(cost(board, field)) for field in ("parameters", "seconds")},
         },
     }
 
@@ -173,7 +176,7 @@ def _shown(value: object) -> object:
 
 def environment() -> jinja2.Environment:
     """Return the templates' environment: everything is escaped, and a missing name is an error."""
-    return jinja2.Environment(
+    made = jinja2.Environment(
         loader=jinja2.PackageLoader("nerprobe", "templates"),
         autoescape=True,
         finalize=_shown,
@@ -181,6 +184,8 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
+    return made
 
 
 def board_page(board: Board) -> str:
@@ -208,4 +213,4 @@ def board_page(board: Board) -> str:
 def _names() -> dict[str, Any]:
     """Return the functions and headings that the template uses."""
     functions = {each.__name__: each for each in (facts, link, rank_text, rate, score, short, size)}
-    return {**functions, "headings": HEADINGS, "health_headings": HEALTH, "few": FEW_MENTIONS}
+    return {**functions, "headings": HEADINGS, "health_headings": HEALTH, "few": FEW_MENTIONS, "first_named": NAMED}

@@ -4,7 +4,7 @@
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const { models, pairs } = board;
   const byId = (id) => document.getElementById(id);
-  const four = (value) => value.toFixed(4);
+  const four = (value) => value.toFixed(4).replace(/^(-?)0\./, "$1.");
   const made = (tag, text, parent) => {
     const element = document.createElement(tag);
     element.textContent = text;
@@ -31,6 +31,7 @@
   const width = models.length;
   const verdictOf = (i) => board.verdicts[pairs.p_bh[i] < board.alpha ? 0 : pairs.p[i] < board.alpha ? 1 : 2];
   const index = new Map(pairs.first.map((first, i) => [first * width + pairs.second[i], i]));
+  const sentence = (text) => text[0].toUpperCase() + text.slice(1);
   const cells = () =>
     pairs.first.map((first, i) => ({
       first: models[first].name,
@@ -65,7 +66,7 @@
     const forward = index.get(one * width + two);
     const i = forward ?? index.get(two * width + one);
     const [first, second] = [models[pairs.first[i]], models[pairs.second[i]]];
-    made("strong", `${first.name} leads ${second.name} by ${four(pairs.difference[i])} F1: ${verdictOf(i)}.`, output);
+    made("strong", `${first.name} leads ${second.name} by ${four(pairs.difference[i])} F1. ${sentence(verdictOf(i))}.`, output);
     const list = made("dl", "", output);
     const add = (term, text) => {
       made("dt", term, list).className = "soft";
@@ -100,18 +101,21 @@
     if (name === "forest") {
       const room = element.clientWidth;
       const labels = Math.min(room < 500 ? 130 : 220, 8 * names);
-      spec.config.axis.labelLimit = labels;
-      spec.spec.layer.forEach((layer) => (layer.encoding.y.axis.labelLimit = labels));
-      spec.spec.width = Math.max(120, room - labels - 50);
+      spec = JSON.parse(JSON.stringify(spec).replaceAll('"labelLimit":220', `"labelLimit":${labels}`));
+      spec.signals.find((signal) => signal.name === "child_width").value = Math.max(120, room - labels - 50);
+    }
+    if ((name === "parameters" || name === "seconds") && element.clientWidth < 420) {
+      spec.marks = spec.marks.filter((mark) => mark.type !== "text"); // no room for names
     }
     if (name === "pairs") {
-      spec.datasets = { pairs: cells() };
+      spec.data.find((data) => data.name === "pairs").values = cells();
       if (pairs.p.length > 2000) {
         renderer = "canvas";
         spec = resolved(spec);
       }
     }
-    const shown = await vegaEmbed(element, spec, { actions: false, renderer, tooltip: { disableDefaultStyle: true } });
+    const options = { mode: "vega", actions: false, renderer, tooltip: { disableDefaultStyle: true } };
+    const shown = await vegaEmbed(element, spec, options);
     if (name === "pairs") {
       shown.view.addEventListener("click", (_, item) => {
         const at = item?.datum?.at;
@@ -133,9 +137,17 @@
     if (innerWidth === seen) return;
     seen = innerWidth;
     clearTimeout(later);
-    later = setTimeout(() => charts.filter((e) => e.dataset.chart === "forest").forEach(draw), 200);
+    later = setTimeout(() => charts.filter((e) => e.dataset.chart !== "pairs").forEach(draw), 200);
   });
   dark.addEventListener("change", () => charts.filter((e) => e.dataset.chart === "pairs").forEach(draw));
+
+  // A thick line begins a tier, as long as the order shown is one of tiers.
+  const markTiers = (table) => {
+    const rows = table.rows({ order: "applied", search: "applied" }).nodes().toArray();
+    const tiers = rows.map((row) => Number(row.dataset.tier ?? Infinity));
+    const inOrder = tiers.every((tier, i) => i === 0 || tiers[i - 1] <= tier);
+    rows.forEach((row, i) => row.classList.toggle("next", inOrder && i > 0 && tiers[i - 1] !== tiers[i]));
+  };
 
   // Tables: the library takes over what the page already shows.
   const tabled = (async () => {
@@ -147,7 +159,11 @@
     const tables = [...document.querySelectorAll("table.data")].map((table) => {
       const paging = table.tBodies[0].rows.length > 60;
       const main = table.id === "board";
-      return new DataTable(table, {
+      const named = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
+      const listed = main ? ["Tier", "Family"].map((name) => named.indexOf(name)) : [];
+      const shown = new DataTable(table, {
+        titleRow: table.tHead.rows.length - 1,
+        columnDefs: listed.map((target) => ({ target, columnControl: [["searchList"]] })),
         order: [],
         autoWidth: false,
         paging,
@@ -159,8 +175,10 @@
           bottomStart: main || paging ? "info" : null,
           bottomEnd: paging ? "paging" : null,
         },
-        language: { info: "_START_ to _END_ of _TOTAL_ models", infoEmpty: "no models", infoFiltered: "(of _MAX_)" },
+        language: { lengthMenu: "_MENU_ models a page", info: "_START_ to _END_ of _TOTAL_ models", infoEmpty: "no models", infoFiltered: "(of _MAX_)" },
       });
+      if (main) shown.on("draw", () => markTiers(shown));
+      return shown;
     });
     addEventListener("beforeprint", () => tables.forEach((table) => table.page.len(-1).draw(false)));
     addEventListener("afterprint", () => tables.forEach((table) => table.page.len(50).draw(false)));
