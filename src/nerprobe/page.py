@@ -11,7 +11,18 @@ import jinja2
 from itables.javascript import generate_init_offline_itables_html
 from markupsafe import Markup
 
-from nerprobe.charts import VERDICTS, compiled, cost, forest, good_rows, link, pair_matrix, plot_library, tier_title
+from nerprobe.charts import (
+    VERDICTS,
+    compiled,
+    cost,
+    forest,
+    good_rows,
+    link,
+    pair_matrix,
+    plot_library,
+    tier_title,
+    verdict,
+)
 from nerprobe.render import HEADINGS, facts, headline, mentions, notes, rank_text, score, size, visible
 from nerprobe.rows import FEW_MENTIONS
 
@@ -137,12 +148,14 @@ def rate(right: int, whole: int) -> str:
 
 
 def pair_columns(board: Board) -> dict[str, list[Any]]:
-    """Return all pairs by column; models by their place on the board."""
+    """Return all pairs by column, as they are shown; models and verdicts by their places, from the exact values."""
     place = {row["model"]: index for index, row in enumerate(good_rows(board))}
+    alpha = 1 - board["bootstrap"]["level"]
     columns: dict[str, list[Any]] = {
-        name: [round(pair[name], 5) for pair in board["pairs"]] for name in ("difference", "low", "high", "p", "p_bh")
+        name: [round(pair[name], 4) for pair in board["pairs"]] for name in ("difference", "low", "high", "p", "p_bh")
     }
-    columns["p_leader"] = [None if pair["p_leader"] is None else round(pair["p_leader"], 5) for pair in board["pairs"]]
+    columns["p_leader"] = [None if pair["p_leader"] is None else round(pair["p_leader"], 4) for pair in board["pairs"]]
+    columns["verdict"] = [VERDICTS.index(verdict(pair, alpha=alpha)) for pair in board["pairs"]]
     for name in ("first", "second"):
         columns[name] = [place[pair[name]] for pair in board["pairs"]]
     return columns
@@ -152,7 +165,6 @@ def page_data(board: Board) -> dict[str, Any]:
     """Return what the page's script reads: models, pairs and plots."""
     return {
         "run": f"results/{board['task']}/{board['run']}",
-        "alpha": round(1 - board["bootstrap"]["level"], 6),
         "level": board["bootstrap"]["level"],
         "verdicts": VERDICTS,
         "models": [

@@ -29,7 +29,7 @@
 
   // Pairs, by the places of their models.
   const width = models.length;
-  const verdictOf = (i) => board.verdicts[pairs.p_bh[i] < board.alpha ? 0 : pairs.p[i] < board.alpha ? 1 : 2];
+  const verdictOf = (i) => board.verdicts[pairs.verdict[i]];
   const index = new Map(pairs.first.map((first, i) => [first * width + pairs.second[i], i]));
   const sentence = (text) => text[0].toUpperCase() + text.slice(1);
   const cells = () =>
@@ -38,7 +38,7 @@
       second: models[pairs.second[i]].name,
       at: i,
       verdict: verdictOf(i),
-      shown: (pairs.p[i] >= board.alpha ? "≈ " : "+") + pairs.difference[i].toFixed(3).replace("0.", "."),
+      shown: (pairs.verdict[i] === 2 ? "≈ " : "+") + pairs.difference[i].toFixed(3).replace("0.", "."),
       difference: pairs.difference[i],
       low: pairs.low[i],
       high: pairs.high[i],
@@ -146,7 +146,7 @@
     const rows = table.rows({ order: "applied", search: "applied" }).nodes().toArray();
     const tiers = rows.map((row) => Number(row.dataset.tier ?? Infinity));
     const inOrder = tiers.every((tier, i) => i === 0 || tiers[i - 1] <= tier);
-    rows.forEach((row, i) => row.classList.toggle("next", inOrder && i > 0 && tiers[i - 1] !== tiers[i]));
+    rows.forEach((row, i) => row.classList.toggle("next", inOrder && i > 0 && tiers[i] < Infinity && tiers[i - 1] !== tiers[i]));
   };
 
   // Tables: the library takes over what the page already shows.
