@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -306,6 +307,7 @@ def compiled(spec: Spec) -> Spec:
     return plot
 
 
+@functools.cache
 def plot_library() -> str:
     """Return the JavaScript that draws plots, for a script element of the page."""
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")

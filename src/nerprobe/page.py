@@ -200,9 +200,14 @@ def environment() -> jinja2.Environment:
     return made
 
 
+def table_library() -> str:
+    """Return the script element that holds the library of tables, without the words for notebooks behind it."""
+    bundle = Path(itables.__file__).parent / "html" / "dt_bundle.js"
+    return generate_init_offline_itables_html(bundle).partition("<div")[0]
+
+
 def board_page(board: Board) -> str:
     """Return the board as one HTML page that asks for nothing else; all text of data is escaped."""
-    bundle = Path(itables.__file__).parent / "html" / "dt_bundle.js"
     counts, evaluation = board["subset"]["counts"], board["evaluation"]
     return environment().get_template("leaderboard.html").render(
         board=board,
@@ -217,7 +222,7 @@ def board_page(board: Board) -> str:
         health=[(row, row["health_values"]) for row in good_rows(board) if row["health_values"]],
         data=page_data(board),
         plot_library=Markup(plot_library()),
-        table_library=Markup(generate_init_offline_itables_html(bundle)),
+        table_library=Markup(table_library()),
         **_names(),
     )  # fmt: skip
 
