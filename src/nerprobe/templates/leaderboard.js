@@ -102,7 +102,7 @@
       const room = element.clientWidth;
       const labels = Math.min(room < 500 ? 130 : 220, 8 * names);
       spec = JSON.parse(JSON.stringify(spec).replaceAll('"labelLimit":220', `"labelLimit":${labels}`));
-      spec.signals.find((signal) => signal.name === "child_width").value = Math.max(120, room - labels - 50);
+      spec.signals.find((signal) => signal.name === "child_width").value = Math.max(120, room - labels - 56);
     }
     if ((name === "parameters" || name === "seconds") && element.clientWidth < 420) {
       spec.marks = spec.marks.filter((mark) => mark.type !== "text"); // no room for names
