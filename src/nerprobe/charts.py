@@ -134,7 +134,9 @@ def forest(board: Mapping[str, Any], colours: Colours = PAGE, *, width: int = 42
     """Return F1 with intervals, the tiers in panels of their own."""
     values = _values(good_rows(board))
     base = alt.Chart().encode(
-        y=alt.Y("model:N", sort=None, title=None, axis=alt.Axis(labelLimit=220, labelPadding=8, ticks=False, domain=False)),
+        y=alt.Y(
+            "model:N", sort=None, title=None, axis=alt.Axis(labelLimit=220, labelPadding=8, ticks=False, domain=False)
+        ),
     )
     x = alt.X("low:Q", title="F1", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=5))
     dash = alt.condition(alt.datum.kind == "baseline", alt.value([4, 3]), alt.value([1, 0]))

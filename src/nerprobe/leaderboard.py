@@ -212,7 +212,7 @@ def write_board(
         requested: Slugs that were asked for.
         bootstrap: As in the configuration.
         keys: Key of each of them, as far as known.
-        errors_page: Whether the run has an ``errors.html``; if not, one of another time is removed.
+        errors_page: Whether the run has an ``errors.html``, to which the page then leads; if not, one of another time is removed.
         stale: Mark the files as older than any input, so that the next run makes them again (used after a
             failure, when Snakemake itself could not).
     """
@@ -223,7 +223,7 @@ def write_board(
     board = build_board(folder, requested=requested, keys=keys, corpus=corpus, subset=subset, bootstrap=bootstrap)
     write_text(folder / "leaderboard.csv", board_frame(board).to_csv(index=False, lineterminator="\n"))
     write_text(folder / "leaderboard.md", board_markdown(board))
-    write_text(folder / "leaderboard.html", board_page(board))
+    write_text(folder / "leaderboard.html", board_page(board, errors_page=errors_page))
     write_json(folder / "leaderboard.json", board)
     for name, svg in plots(board).items():
         write_text(folder / "plots" / f"{name}.svg", svg)

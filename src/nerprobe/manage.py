@@ -210,12 +210,12 @@ def _rewrite_boards(runs: Sequence[Path], model: str) -> None:
             continue
         board: dict[str, Any] = read_json(board_file)
         rest = [row["model"] for row in board["rows"] if row["model"] != model]
+        page = folder / "errors.html"
         if rest:
-            write_board(folder, requested=rest, bootstrap=board["bootstrap"])
+            write_board(folder, requested=rest, bootstrap=board["bootstrap"], errors_page=page.exists())
         else:
             for name in FILES:
                 (folder / name).unlink(missing_ok=True)
-        page = folder / "errors.html"
         if page.exists():
             write_errors_page(folder) if rest else page.unlink()
 

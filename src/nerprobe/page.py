@@ -206,11 +206,17 @@ def table_library() -> str:
     return generate_init_offline_itables_html(bundle).partition("<div")[0]
 
 
-def board_page(board: Board) -> str:
-    """Return the board as one HTML page that asks for nothing else; all text of data is escaped."""
+def board_page(board: Board, *, errors_page: bool = False) -> str:
+    """Return the board as one HTML page that asks for nothing else; all text of data is escaped.
+
+    Args:
+        board: As in ``leaderboard.json``.
+        errors_page: Whether ``errors.html`` lies beside it, or will.
+    """
     counts, evaluation = board["subset"]["counts"], board["evaluation"]
     return environment().get_template("leaderboard.html").render(
         board=board,
+        errors_page=errors_page,
         rows=good_rows(board),
         verdicts=verdicts(board),
         tiers=tiers(board),

@@ -96,7 +96,8 @@ def test_a_board_of_older_metrics_has_empty_places(folder: Path) -> None:
 def test_leakage_and_whether_texts_may_be_shown_come_from_the_run_s_files(tmp_path: Path) -> None:
     board = four(run_folder(tmp_path, texts_shareable=True))
     assert board["leakage"] == LEAKAGE | {"pairs": [PAIR]}
-    page = Page(board_page(board))
+    assert board["texts_shareable"] is True
+    page = Page(board_page(board, errors_page=True))
     assert "errors.html" in page.links
     assert "1 of 4 test texts are also in train, and 2 more are nearly so (similarity 0.9 or more)" in page.text
 
