@@ -126,6 +126,20 @@ def compared(rows: Sequence[Mapping[str, Any]], found: Sequence[Pair]) -> list[d
     return [{**asdict(pair), "first": good[pair.first], "second": good[pair.second]} for pair in found]
 
 
+def _scored(
+    found: Mapping[str, Any], folder: Path, *, types: Sequence[str], weights: Floats, resamples: int, level: float
+) -> tuple[list[dict[str, Any]], Floats]:
+    """Return a row for each model, not yet ranked, and its F1 on each resample, shape (draws, models)."""
+    rows, f1 = [], np.zeros((len(weights), len(found)))
+    for index, metrics in enumerate(found.values()):
+        counts = count_array(metrics["evaluations"][0]["per_item"], types)
+        values = resampled(counts, weights)
+        f1[:, index] = values["f1"]
+        first = {name: drawn[:resamples] for name, drawn in values.items()}
+        rows.append(board_row(metrics, folder, values=first, level=level))
+    return rows, f1
+
+
 def build_board(
     folder: Path,
     *,
@@ -153,13 +167,7 @@ def build_board(
     resamples, level = bootstrap["resamples"], bootstrap["level"]
     # One draw for all: the intervals read its first rows, comparisons and ranks all of it.
     weights = weight_matrix(len(test), resamples=max(resamples, COMPARISONS), seed=seed)
-    rows, f1 = [], np.zeros((len(weights), len(found)))
-    for index, metrics in enumerate(found.values()):
-        counts = count_array(metrics["evaluations"][0]["per_item"], corpus["types"])
-        values = resampled(counts, weights)
-        f1[:, index] = values["f1"]
-        first = {name: drawn[:resamples] for name, drawn in values.items()}
-        rows.append(board_row(metrics, folder, values=first, level=level))
+    rows, f1 = _scored(found, folder, types=corpus["types"], weights=weights, resamples=resamples, level=level)
     for model, reason in failed.items():
         rows.append({"model": model, "status": "failed", "reason": reason, "flags": reason})
     dataset = {name: corpus[name] for name in ("source", "repo", "revision", "sha256")}
@@ -212,7 +220,8 @@ def write_board(
         requested: Slugs that were asked for.
         bootstrap: As in the configuration.
         keys: Key of each of them, as far as known.
-        errors_page: Whether the run has an ``errors.html``, to which the page then leads; if not, one of another time is removed.
+        errors_page: Whether the run has an ``errors.html``, to which the page then leads; if not, one of another time
+            is removed.
         stale: Mark the files as older than any input, so that the next run makes them again (used after a
             failure, when Snakemake itself could not).
     """
