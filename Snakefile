@@ -8,6 +8,9 @@ min_version("9.0")
 configfile: str(workflow.current_basedir.join("config/config.yaml"))
 
 
+report: "workflow/report/workflow.rst"
+
+
 include: "workflow/rules/common.smk"
 include: "workflow/rules/10_fetch.smk"
 include: "workflow/rules/20_corpus.smk"

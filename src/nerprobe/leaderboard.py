@@ -12,14 +12,19 @@ import numpy as np
 import pandas as pd
 
 from nerprobe.bootstrap import METRICS, Floats, count_array, resampled, weight_matrix
-from nerprobe.compare import COMPARISONS, POWER, Standing, pairs, standings, visible_gap
+from nerprobe.compare import COMPARISONS, POWER, Pair, Standing, pairs, separable_gap, standings, visible_gap
 from nerprobe.errors import ArtefactError
-from nerprobe.files import AGAIN, hashes, read_json, write_bytes, write_json, write_text
+from nerprobe.files import AGAIN, hashes, read_json, sha256_file, write_bytes, write_json, write_text
 from nerprobe.redact import visible
-from nerprobe.render import board_html, board_markdown
+from nerprobe.render import board_markdown
 from nerprobe.rows import INFO, board_row
 
 COUNTS = ("tp", "predicted", "gold", "iterations")
+FILES = (
+    *(f"leaderboard.{suffix}" for suffix in ("csv", "md", "html", "json")),
+    *(f"plots/{name}.svg" for name in ("forest", "pairs", "cost")),
+)
+"""What the stage writes into a run's folder."""
 STANDING = tuple(field.name for field in fields(Standing))
 
 
@@ -125,13 +130,24 @@ def ranked(rows: Sequence[dict[str, Any]], values: Floats, *, level: float) -> l
     return placed + [{**dict.fromkeys(STANDING), **row} for row in bad]
 
 
-def compared(rows: Sequence[Mapping[str, Any]], values: Floats, *, level: float) -> list[dict[str, Any]]:
-    """Return every paired comparison, by name; arguments as for ``ranked``."""
-    good = [row for row in rows if row["status"] == "ok"]
-    found = pairs(np.array([row["f1"] for row in good]), values, level=level)
-    return [
-        {**asdict(pair), "first": good[pair.first]["model"], "second": good[pair.second]["model"]} for pair in found
-    ]
+def compared(rows: Sequence[Mapping[str, Any]], found: Sequence[Pair]) -> list[dict[str, Any]]:
+    """Return every paired comparison, by name instead of by place among the good rows."""
+    good = [row["model"] for row in rows if row["status"] == "ok"]
+    return [{**asdict(pair), "first": good[pair.first], "second": good[pair.second]} for pair in found]
+
+
+def _scored(
+    found: Mapping[str, Any], folder: Path, *, types: Sequence[str], weights: Floats, resamples: int, level: float
+) -> tuple[list[dict[str, Any]], Floats]:
+    """Return a row for each model, not yet ranked, and its F1 on each resample, shape (draws, models)."""
+    rows, f1 = [], np.zeros((len(weights), len(found)))
+    for index, metrics in enumerate(found.values()):
+        counts = count_array(metrics["evaluations"][0]["per_item"], types)
+        values = resampled(counts, weights)
+        f1[:, index] = values["f1"]
+        first = {name: drawn[:resamples] for name, drawn in values.items()}
+        rows.append(board_row(metrics, folder, values=first, level=level))
+    return rows, f1
 
 
 def build_board(
@@ -161,16 +177,11 @@ def build_board(
     resamples, level = bootstrap["resamples"], bootstrap["level"]
     # One draw for all: the intervals read its first rows, comparisons and ranks all of it.
     weights = weight_matrix(len(test), resamples=max(resamples, COMPARISONS), seed=seed)
-    rows, f1 = [], np.zeros((len(weights), len(found)))
-    for index, metrics in enumerate(found.values()):
-        counts = count_array(metrics["evaluations"][0]["per_item"], corpus["types"])
-        values = resampled(counts, weights)
-        f1[:, index] = values["f1"]
-        first = {name: drawn[:resamples] for name, drawn in values.items()}
-        rows.append(board_row(metrics, folder, values=first, level=level))
+    rows, f1 = _scored(found, folder, types=corpus["types"], weights=weights, resamples=resamples, level=level)
     for model, reason in failed.items():
         rows.append({"model": model, "status": "failed", "reason": reason, "flags": reason})
     dataset = {name: corpus[name] for name in ("source", "repo", "revision", "sha256")}
+    found_pairs = pairs(np.array([row["f1"] for row in rows if row["status"] == "ok"]), f1, level=level)
     leakage = folder / "leakage.json"
     return {
         "schema": 1,
@@ -185,9 +196,15 @@ def build_board(
         "subset": {"id": subset["id"], "seed": subset["seed"], "counts": subset["counts"]},
         "bootstrap": {"resamples": resamples, "level": level, "seed": seed, "comparisons": len(weights)},
         "rows": ranked(rows, f1, level=level),
-        "pairs": compared(rows, f1, level=level),
-        "smallest_gap": {"visible": visible_gap(f1, alpha=1 - level, power=POWER), "power": POWER, "items": len(test)},
+        "pairs": compared(rows, found_pairs),
+        "smallest_gap": {
+            "gap": separable_gap(found_pairs, alpha=1 - level),
+            "visible": visible_gap(f1, alpha=1 - level, power=POWER),
+            "power": POWER,
+            "items": len(test),
+        },
         "leakage": read_json(leakage) if leakage.exists() else None,
+        "texts_shareable": bool(corpus.get("texts_shareable")),
     }
 
 
@@ -215,30 +232,36 @@ def write_board(
     errors_page: bool = True,
     stale: bool = False,
 ) -> dict[str, Any]:
-    """Run the stage: write ``leaderboard.csv``, ``.md``, ``.json`` and ``.html``.
+    """Run the stage: write ``leaderboard.csv``, ``.md``, ``.json`` and ``.html``, and the plots.
 
     Args:
         folder: ``results/<task>/<run>``.
         requested: Slugs that were asked for.
         bootstrap: As in the configuration.
         keys: Key of each of them, as far as known.
-        errors_page: Whether the run has an ``errors.html``; if not, one of another time is removed.
+        errors_page: Whether the run has an ``errors.html``, to which the page then leads; if not, one of another time
+            is removed.
         stale: Mark the files as older than any input, so that the next run makes them again (used after a
             failure, when Snakemake itself could not).
     """
+    from nerprobe.charts import plots  # with their libraries, which only this stage needs
+    from nerprobe.page import board_page
+
     corpus, subset = read_json(folder / "corpus.json"), read_json(folder / "subset.json")
     board = build_board(folder, requested=requested, keys=keys, corpus=corpus, subset=subset, bootstrap=bootstrap)
     write_text(folder / "leaderboard.csv", board_frame(board).to_csv(index=False, lineterminator="\n"))
     write_text(folder / "leaderboard.md", board_markdown(board))
-    write_text(folder / "leaderboard.html", board_html(board))
+    write_text(folder / "leaderboard.html", board_page(board, errors_page=errors_page))
+    for name, svg in plots(board).items():
+        write_text(folder / "plots" / f"{name}.svg", svg)
     # What the board was made from and what was made with it, for nerprobe verify.
     rows = [folder / "metrics" / f"{row['model']}.json" for row in board["rows"] if row["status"] == "ok"]
     board |= {"metrics_sha256": hashes(rows)}
-    board |= {"files": hashes(path for path in folder.glob("leaderboard.*") if path.suffix != ".json")}
+    board |= {"files": {name: sha256_file(folder / name) for name in FILES if name != "leaderboard.json"}}
     write_json(folder / "leaderboard.json", board)
     if not errors_page:
         (folder / "errors.html").unlink(missing_ok=True)
     if stale:
-        for suffix in ("csv", "md", "html", "json"):
-            os.utime(folder / f"leaderboard.{suffix}", (1, 1))
+        for name in FILES:
+            os.utime(folder / name, (1, 1))
     return board

@@ -213,7 +213,7 @@ def forget_model(model: str, *, yes: bool) -> None:
 
 def _rewrite_boards(runs: Sequence[Path], model: str) -> None:
     from nerprobe.errors_page import write_errors_page
-    from nerprobe.leaderboard import write_board
+    from nerprobe.leaderboard import FILES, write_board
 
     for folder in runs:
         board_file = folder / "leaderboard.json"
@@ -221,12 +221,12 @@ def _rewrite_boards(runs: Sequence[Path], model: str) -> None:
             continue
         board: dict[str, Any] = read_json(board_file)
         rest = [row["model"] for row in board["rows"] if row["model"] != model]
-        if rest:
-            write_board(folder, requested=rest, bootstrap=board["bootstrap"])
-        else:
-            for suffix in ("csv", "md", "html", "json"):
-                (folder / f"leaderboard.{suffix}").unlink(missing_ok=True)
         page = folder / "errors.html"
+        if rest:
+            write_board(folder, requested=rest, bootstrap=board["bootstrap"], errors_page=page.exists())
+        else:
+            for name in FILES:
+                (folder / name).unlink(missing_ok=True)
         if page.exists():
             write_errors_page(folder) if rest else page.unlink()
 

@@ -1,11 +1,10 @@
-"""The board as people read it: terminal table, Markdown and one self-contained HTML page."""
+"""The board as text: terminal table and Markdown (the page is ``nerprobe.page``)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jinja2
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -156,29 +155,6 @@ def escape_markdown(text: str) -> str:
     for char in ("\\", "|", "`", "<", ">", "*"):
         shown = shown.replace(char, f"\\{char}")
     return shown.replace("](", "]\\(")
-
-
-def board_html(board: Mapping[str, Any]) -> str:
-    """Return the board as one HTML page that asks for nothing else; all text is escaped, and cannot act."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("nerprobe", "templates"),
-        autoescape=True,
-        finalize=lambda value: visible(value) if isinstance(value, str) else value,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("leaderboard.html").render(
-        board=board,
-        headline=headline(board),
-        notes=notes(board),
-        headings=HEADINGS,
-        score=score,
-        size=size,
-        facts=facts,
-        rank_text=rank_text,
-        ticks=[index / 5 for index in range(6)],
-    )
 
 
 def wide_console() -> Console:

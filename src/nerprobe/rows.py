@@ -125,6 +125,7 @@ def board_row(
         "kind": "baseline" if encoder["baseline"] else "encoder",
         "seconds": manifest.get("seconds"),
         "health": _health(manifest),
+        "health_values": manifest.get("health"),
         "flags": "; ".join(_degenerate(row) + _flags(evaluation, metrics["probe"], manifest)),
         "tp": evaluation["counts"]["tp"],
         "predicted": evaluation["counts"]["predicted"],

@@ -88,8 +88,9 @@ def named_files(path: Path, record: Mapping[str, Any]) -> dict[Path, str]:
     found = {place: str(record[name]) for name, place in places.items() if name in record}
     if path.parent.name == "metrics":  # scored from them, not written with them
         found = {}
-    files = record.get("files")
-    return found | ({path.parent / name: digest for name, digest in files.items()} if isinstance(files, dict) else {})
+    if path.name == "leaderboard.json":
+        found |= {path.parent / name: str(digest) for name, digest in record.get("files", {}).items()}
+    return found
 
 
 def _foreign(path: Path, record: Mapping[str, Any], folder: Path) -> str:

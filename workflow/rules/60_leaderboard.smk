@@ -10,9 +10,37 @@ rule leaderboard:
         info="results/{task}/{run}/corpus.json",
     output:
         csv="results/{task}/{run}/leaderboard.csv",
-        markdown="results/{task}/{run}/leaderboard.md",
         json="results/{task}/{run}/leaderboard.json",
-        html="results/{task}/{run}/leaderboard.html",
+        html=report(
+            "results/{task}/{run}/leaderboard.html",
+            caption="../report/page.rst",
+            category="Boards",
+            labels={"task": "{task}", "run": "{run}", "what": "page"},
+        ),
+        markdown=report(
+            "results/{task}/{run}/leaderboard.md",
+            caption="../report/table.rst",
+            category="Boards",
+            labels={"task": "{task}", "run": "{run}", "what": "table"},
+        ),
+        forest=report(
+            "results/{task}/{run}/plots/forest.svg",
+            caption="../report/forest.rst",
+            category="Plots",
+            labels={"task": "{task}", "run": "{run}", "what": "F1 and tiers"},
+        ),
+        pairs=report(
+            "results/{task}/{run}/plots/pairs.svg",
+            caption="../report/pairs.rst",
+            category="Plots",
+            labels={"task": "{task}", "run": "{run}", "what": "pairs"},
+        ),
+        cost=report(
+            "results/{task}/{run}/plots/cost.svg",
+            caption="../report/cost.rst",
+            category="Plots",
+            labels={"task": "{task}", "run": "{run}", "what": "cost"},
+        ),
     log:
         "logs/{task}/{run}/leaderboard.log",
     conda:

@@ -73,9 +73,12 @@ ALL_RUNS = {
 }
 ENCODERS = PLAN.encoders
 BOARDS = [
-    f"{run.folder}/leaderboard.{suffix}"
+    f"{run.folder}/{file}"
     for run in RUNS.values()
-    for suffix in ("csv", "md", "json", "html")
+    for file in (
+        *(f"leaderboard.{suffix}" for suffix in ("csv", "md", "json", "html")),
+        *(f"plots/{name}.svg" for name in ("forest", "pairs", "cost")),
+    )
 ]
 ERRORS = [
     f"{run.folder}/errors.html" for run in RUNS.values() if PLAN.has_errors_page(run)
@@ -130,7 +133,15 @@ MODULES = {
         "vector_files",
     ),
     "score": ("breakdown", "corpus", "score", "spans", "subset"),
-    "leaderboard": ("bootstrap", "compare", "leaderboard", "render", "rows"),
+    "leaderboard": (
+        "bootstrap",
+        "charts",
+        "compare",
+        "leaderboard",
+        "page",
+        "render",
+        "rows",
+    ),
     "errors_page": (
         "corpus",
         "errors_page",
@@ -154,7 +165,7 @@ MODULES = {
     "learning_curve": ("bootstrap", "learning_curve", "render", "subset"),
 }
 TEMPLATES = {
-    "leaderboard": ("leaderboard.html",),
+    "leaderboard": ("leaderboard.css", "leaderboard.html", "leaderboard.js"),
     "errors_page": ("errors.html", "errors.js"),
 }
 
