@@ -16,7 +16,8 @@ import pandas as pd
 
 from nerprobe.bootstrap import Floats, interval, metric_values, weight_matrix
 from nerprobe.files import read_json, write_json, write_text
-from nerprobe.render import escape_markdown, visible
+from nerprobe.redact import visible
+from nerprobe.render import escape_markdown
 from nerprobe.subset import load_subset
 
 

@@ -22,7 +22,7 @@ rule fit_curve:
     benchmark:
         "logs/{task}/{run}/curve/{model}.tsv"
     conda:
-        "../../envs/nerprobe.yaml"
+        ENVIRONMENT
     threads: 1
     params:
         spec=curve_spec,
@@ -46,7 +46,7 @@ rule draw_curves:
     log:
         "logs/{task}/{run}/learning_curve.log",
     conda:
-        "../../envs/nerprobe.yaml"
+        ENVIRONMENT
     threads: 1
     params:
         spec=leaderboard_spec,
