@@ -133,7 +133,7 @@ def test_cross_validation_leaves_every_other_file_as_it_is(files: dict[str, Path
     first = [files[name].read_bytes() for name in written]
     probe(files, cross_validate=False)
     assert [files[name].read_bytes() for name in written] == first
-    assert json.loads(files["exploratory"].read_text()) == {"schema": 1, "model": "m", "exploratory": None}
+    assert read_json(files["exploratory"]) == {"schema": 1, "model": "m", "exploratory": None}
 
 
 def test_vectors_that_differ_from_their_manifest_are_refused(files: dict[str, Path]) -> None:

@@ -206,7 +206,7 @@ def test_the_metrics_file_has_the_fields_of_the_contract(tmp_path: Path) -> None
 
 
 def test_the_exploratory_score_is_of_its_own_tags(tmp_path: Path) -> None:
-    write_metrics(run="r", **stage_files(tmp_path, ["t2", "t1"]))
+    write_metrics(run=RUN, **stage_files(tmp_path, ["t2", "t1"]))
     metrics = json.loads((tmp_path / "output").read_text())
     right = {"f1": 1.0, "precision": 1.0, "recall": 1.0, "macro_f1": 0.5}
     how = {"C": 10.0, "grid": [1.0, 10.0], "folds": 3, "cv_f1": {"1": 0.25, "10": 0.5}, "converged": True}
@@ -217,12 +217,12 @@ def test_the_exploratory_score_is_of_its_own_tags(tmp_path: Path) -> None:
 def test_no_exploratory_score_where_there_was_no_cross_validation(tmp_path: Path) -> None:
     files = stage_files(tmp_path, ["t2", "t1"])
     write_json(files["exploratory"], {"schema": 1, "model": "m", "exploratory": None})
-    write_metrics(run="r", **files)
+    write_metrics(run=RUN, **files)
     assert json.loads((tmp_path / "output").read_text())["exploratory"] is None
 
 
 def test_the_breakdown_takes_texts_and_train_mentions_from_the_corpus(tmp_path: Path) -> None:
-    write_metrics(run="r", **stage_files(tmp_path, ["t2", "t1"]))
+    write_metrics(run=RUN, **stage_files(tmp_path, ["t2", "t1"]))
     (evaluation,) = json.loads((tmp_path / "output").read_text())["evaluations"]
     rows = {(row["dimension"], row["value"]): (row["gold"], row["predicted"]) for row in evaluation["breakdown"]}
     assert rows["seen", "seen in train"] == (0, 1)  # médica; that casa was one is not known: r2 is not chosen
@@ -235,7 +235,7 @@ def test_a_corpus_with_other_tags_is_refused(tmp_path: Path) -> None:
     items = [make_item(["a"] * words, item_id=name) for name, words in (("t1", 2), ("t2", 1), ("r1", 1))]
     pq.write_table(corpus_table(items, []), files["corpus"])
     with pytest.raises(ArtefactError, match=r"corpus: t1: the corpus has other gold tags than the predictions"):
-        write_metrics(run="r", **files)
+        write_metrics(run=RUN, **files)
 
 
 @pytest.mark.parametrize("order", [["t1"], ["t1", "t2", "t3"], ["t1", "other"]])

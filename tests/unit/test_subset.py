@@ -84,7 +84,7 @@ def subset_of(test: int | str, train: int | str, seed: int = 5) -> dict[str, Any
     """Run the stage on the corpus above."""
     spec = {"task": "tiny", "seed": seed, "sizes": {"test": test, "train": train}}
     with tempfile.TemporaryDirectory() as place:
-        table, info, output, leakage = (Path(place) / f"{name}.json" for name in ("c", "info", "subset", "leakage"))
+        table, info, output, leakage = (Path(place) / name for name in ("c.parquet", "c.json", "s.json", "l.json"))
         pq.write_table(corpus_table(list(CORPUS.values()), []), table, row_group_size=2)
         write_json(info, {"types": list(TYPES), "evaluations": [EVALUATION], "corpus_sha256": sha256_file(table)})
         write_subset(spec, corpus=table, corpus_info=info, output=output, leakage=leakage)
