@@ -89,6 +89,7 @@ def _exploratory(rows: Sequence[Row]) -> list[str]:
     found.sort(key=lambda row: (-abs(row["exploratory"]["metrics"]["f1"] - row["f1"]), row["model"]))
     told = [
         f"{row['model']} {_short(row['exploratory']['metrics']['f1'])} with C = {row['exploratory']['C']:g}"
+        + (" (fit not converged)" if row["exploratory"].get("converged") is False else "")
         for row in found[:SHOWN]
     ]
     told += [f"{len(found) - SHOWN} more in leaderboard.csv"] if len(found) > SHOWN else []

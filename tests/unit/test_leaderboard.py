@@ -325,7 +325,7 @@ def test_a_board_of_one_row_has_no_smallest_gap(folder: Path) -> None:
 def test_a_long_list_of_exploratory_scores_is_cut(folder: Path) -> None:
     for number in range(10):
         scores = {"f1": number / 10, "precision": 0.0, "recall": 0.0, "macro_f1": 0.0}
-        put_metrics(folder, f"m{number}", exploratory={"C": 1.0, "metrics": scores})
+        put_metrics(folder, f"m{number}", exploratory={"C": 1.0, "metrics": scores, "converged": number != 7})
     last = notes(board_of(folder, [f"m{number}" for number in range(10)]))[-1]
-    assert last.endswith("m7 .700 with C = 1, 2 more in leaderboard.csv.")
+    assert last.endswith("m6 .600 with C = 1, m7 .700 with C = 1 (fit not converged), 2 more in leaderboard.csv.")
     assert "items: m0 .000 with C = 1, m1" in last
