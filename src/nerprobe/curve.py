@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from nerprobe.corpus import Item, load_items
 from nerprobe.files import read_json, write_json
 from nerprobe.log import progress_bar
-from nerprobe.probe import probe_lookup, probe_vectors
+from nerprobe.probe import check_manifest, probe_lookup, probe_vectors
 from nerprobe.score import evaluate, rates
 from nerprobe.subset import load_subset
 from nerprobe.vector_files import read_vectors
@@ -106,7 +106,8 @@ def write_curve(
         output: JSON file to write.
         threads: Threads of the linear algebra.
     """
-    evaluation, chosen, about = spec["evaluation"], load_subset(subset)["items"], read_json(corpus_info)
+    evaluation, of_pool, about = spec["evaluation"], load_subset(subset), read_json(corpus_info)
+    chosen = of_pool["items"]
     known = load_items(corpus, [item_id for pool in chosen.values() for item_id in pool])
     train = [known[item_id] for item_id in chosen[evaluation["train_pool"]]]
     test = [known[item_id] for item_id in chosen[evaluation["test_pool"]]]
@@ -114,7 +115,9 @@ def write_curve(
     parts = sorted({*((0, size) for size in curve_sizes(len(train), spec["sizes"])), *repeats})
     rows = None
     if vectors is not None and manifest is not None:
-        rows = read_vectors(vectors, read_json(manifest), [*train, *test])
+        embedded = read_json(manifest)
+        check_manifest(embedded, manifest, model=spec["model"], key=spec["encoder"]["key"], subset=of_pool["id"])
+        rows = read_vectors(vectors, embedded, [*train, *test])
     fits = []
     with threadpool_limits(limits=threads), progress_bar("fits", len(parts)) as bar:
         for first, size in parts:
@@ -122,5 +125,5 @@ def write_curve(
             fit = fit_part(rows, part, test, settings=spec, types=about["types"])
             fits.append({"first_rank": first, "train_items": size, "repeat": (first, size) in repeats, **fit})
             bar.advance()
-    record = {"schema": 1, "task": about["task"], "model": spec["model"], "key": spec["encoder"]["key"]}
+    record = {"schema": 1, "task": about["task"], "model": spec["model"], "run": output.resolve().parents[1].name}
     write_json(output, {**record, "test_items": len(test), "fits": fits})

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from nerprobe.bootstrap import Floats, interval, metric_values, weight_matrix
-from nerprobe.files import read_json, write_json, write_text
+from nerprobe.files import hashes, read_json, write_json, write_text
 from nerprobe.redact import visible
 from nerprobe.render import escape_markdown
 from nerprobe.subset import load_subset
@@ -148,4 +148,5 @@ def write_learning_curve(spec: Mapping[str, Any], *, folder: Path) -> None:
     write_text(folder / "learning_curve.csv", curve_frame(found).to_csv(index=False, lineterminator="\n"))
     write_text(folder / "learning_curve.md", curve_markdown(found))
     write_text(folder / "learning_curve.svg", curve_svg(found))
+    found["files"] = hashes(folder / f"learning_curve.{suffix}" for suffix in ("csv", "md", "svg"))
     write_json(folder / "learning_curve.json", found)

@@ -90,7 +90,7 @@ def prediction_table(test: Sequence[Item], prediction: Prediction) -> pa.Table:
     )
 
 
-def _check_manifest(about: Mapping[str, Any], path: Path, **expected: str) -> None:
+def check_manifest(about: Mapping[str, Any], path: Path, **expected: str) -> None:
     """Refuse vectors of another encoder, of another state of it, or of other items."""
     for name, value in expected.items():
         if about[name] != value:
@@ -135,7 +135,7 @@ def write_probe(
     beside: dict[str, Any] | None = None
     if manifest is not None:
         about = read_json(manifest)
-        _check_manifest(about, manifest, model=spec["model"], key=spec["encoder"]["key"], subset=of_run["id"])
+        check_manifest(about, manifest, model=spec["model"], key=spec["encoder"]["key"], subset=of_run["id"])
     if vectors is None or about is None:
         prediction, fit, arrays = probe_lookup(train, test)
     else:
@@ -147,7 +147,8 @@ def write_probe(
     with atomic_path(predictions) as temporary:
         pq.write_table(prediction_table(test, prediction), temporary, compression="zstd")
     write_bytes(head, save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
-    write_json(exploratory, {"schema": 1, "model": spec["model"], "exploratory": beside})
+    made = {"run": facts.resolve().parents[1].name, "predictions_sha256": sha256_file(predictions)}
+    write_json(exploratory, {"schema": 1, "model": spec["model"], **made, "exploratory": beside})
     measured = {name: value for name, value in (about["encoder"] if about else {}).items() if name != "device"}
     write_json(
         facts,
@@ -157,8 +158,7 @@ def write_probe(
             "encoder": {**spec["encoder"], "measured": measured},
             "evaluation": evaluation,
             **fit,
-            "run": facts.resolve().parents[1].name,
-            "predictions_sha256": sha256_file(predictions),
+            **made,
             "head_sha256": sha256_file(head),
         },
     )

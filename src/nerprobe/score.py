@@ -133,7 +133,7 @@ def _breakdown(
         raise ArtefactError(
             "the corpus has other gold tags than the predictions",
             where=f"{table}: {other[0]}",
-            todo="remove the predictions and run snakemake again",
+            todo=AGAIN,
         )
     seen = train_mentions(known[item_id] for item_id in train)
     return breakdown([(known[item_id], gold, said) for item_id, gold, said in rows], types=types, seen=seen)
@@ -170,6 +170,9 @@ def write_metrics(
     check_sha256(predictions, about["predictions_sha256"], record=facts)
     if about["run"] != run:
         raise ArtefactError("this head is of another run", where=str(facts), expected=run, got=about["run"], todo=AGAIN)
+    beside = read_json(exploratory)
+    if beside["predictions_sha256"] != about["predictions_sha256"]:
+        raise ArtefactError("this was not made with its head", where=str(exploratory), todo=AGAIN)
     evaluation = about["evaluation"]
     rows = tags_by_item(predictions, chosen["items"][evaluation["test_pool"]])
     train = chosen["items"][evaluation["train_pool"]]
@@ -197,7 +200,7 @@ def write_metrics(
                     "breakdown": _breakdown(rows, table=corpus, train=train, types=data["types"]),
                 }
             ],
-            "exploratory": _exploratory(read_json(exploratory)["exploratory"], rows, data["types"]),
+            "exploratory": _exploratory(beside["exploratory"], rows, data["types"]),
             "probe": {"kind": about["kind"], **fit},
             "versions": {**versions, "python": platform.python_version()},
         },

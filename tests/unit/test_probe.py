@@ -129,11 +129,11 @@ def test_running_twice_gives_identical_files(files: dict[str, Path]) -> None:
 def test_cross_validation_leaves_every_other_file_as_it_is(files: dict[str, Path]) -> None:
     written = ("predictions", "head", "facts")
     probe(files)
-    assert json.loads(files["exploratory"].read_text())["exploratory"]["grid"] == [0.1, 1.0, 10.0, 100.0]
+    assert read_json(files["exploratory"])["exploratory"]["grid"] == [0.1, 1.0, 10.0, 100.0]
     first = [files[name].read_bytes() for name in written]
     probe(files, cross_validate=False)
     assert [files[name].read_bytes() for name in written] == first
-    assert read_json(files["exploratory"]) == {"schema": 1, "model": "m", "exploratory": None}
+    assert read_json(files["exploratory"])["exploratory"] is None
 
 
 def test_vectors_that_differ_from_their_manifest_are_refused(files: dict[str, Path]) -> None:

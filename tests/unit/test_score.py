@@ -16,7 +16,7 @@ from seqeval.metrics import classification_report, f1_score, precision_score, re
 
 from nerprobe.corpus import corpus_table
 from nerprobe.errors import ArtefactError
-from nerprobe.files import sha256_file, write_json
+from nerprobe.files import read_json, sha256_file, write_json
 from nerprobe.score import evaluate, rates, tally, write_metrics
 
 Pairs = list[tuple[list[str], list[str]]]
@@ -169,7 +169,8 @@ def stage_files(folder: Path, order: list[str]) -> dict[str, Path]:
     write_json(files["subset"], {"id": "s", "seed": 1, "counts": {}, "items": {"test": order, "train": ["r1"]}})
     chosen = {"C": 10.0, "grid": [1.0, 10.0], "folds": 3, "cv_f1": {"1": 0.25, "10": 0.5}, "converged": True}
     beside = {**chosen, "tags": {"t1": {"0": "B-PROFESION", "1": "I-PROFESION"}}}
-    write_json(files["exploratory"], {"schema": 1, "model": "m", "exploratory": beside})
+    made = {"schema": 1, "model": "m", "predictions_sha256": sha256_file(files["predictions"])}
+    write_json(files["exploratory"], {**made, "exploratory": beside})
     items = [
         make_item(["Médica", "forense"], ["B-PROFESION", "I-PROFESION"], item_id="t1"),
         make_item(["médica"], ["O"], item_id="t2"),
@@ -216,7 +217,7 @@ def test_the_exploratory_score_is_of_its_own_tags(tmp_path: Path) -> None:
 
 def test_no_exploratory_score_where_there_was_no_cross_validation(tmp_path: Path) -> None:
     files = stage_files(tmp_path, ["t2", "t1"])
-    write_json(files["exploratory"], {"schema": 1, "model": "m", "exploratory": None})
+    write_json(files["exploratory"], {**read_json(files["exploratory"]), "exploratory": None})
     write_metrics(run=RUN, **files)
     assert json.loads((tmp_path / "output").read_text())["exploratory"] is None
 
@@ -256,3 +257,10 @@ def test_a_head_of_another_run_is_refused(tmp_path: Path) -> None:
     files = stage_files(tmp_path, ["t1", "t2"])
     with pytest.raises(ArtefactError, match=f"of another run; expected other-run; got {RUN}"):
         write_metrics(run="other-run", **files)
+
+
+def test_exploratory_tags_of_another_fit_are_refused(tmp_path: Path) -> None:
+    files = stage_files(tmp_path, ["t1", "t2"])
+    write_json(files["exploratory"], {**read_json(files["exploratory"]), "predictions_sha256": "0" * 64})
+    with pytest.raises(ArtefactError, match="exploratory: this was not made with its head"):
+        write_metrics(run=RUN, **files)
