@@ -23,6 +23,8 @@ from nerprobe.files import SCHEMA, is_abandoned, read_json, sha256_file
 
 DATA = (".parquet", ".safetensors")
 """Suffixes of files whose hash a record must tell, beside those of a board."""
+MADE_FROM = {"metrics": "scored from", "exploratory": "made with"}
+"""Folders of records that tell of predictions which are another record's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +88,7 @@ def named_files(path: Path, record: Mapping[str, Any]) -> dict[Path, str]:
     if path.parent.name == "embeddings":
         places["sha256"] = path.with_suffix(".parquet")
     found = {place: str(record[name]) for name, place in places.items() if name in record}
-    if path.parent.name == "metrics":  # scored from them, not written with them
+    if path.parent.name in MADE_FROM:
         found = {}
     if path.name == "leaderboard.json":
         found |= {path.parent / name: str(digest) for name, digest in record.get("files", {}).items()}
@@ -137,11 +139,12 @@ def _check_links(
         of = of.get("id") if isinstance(of, dict) else of
         if subset is not None and of not in (None, subset):
             report.blame(path, f"this file is of another subset: {of}")
-        elif path.parent.name == "metrics":
+        elif path.parent.name in MADE_FROM:
             predictions = folder / "predictions" / f"{path.stem}.parquet"
-            scored = record.get("predictions_sha256")
-            if hashes.get(predictions, scored) != scored:
-                report.blame(path, f"not scored from the {predictions.relative_to(folder)} that is here")
+            told = record.get("predictions_sha256")
+            if hashes.get(predictions, told) != told:
+                how = MADE_FROM[path.parent.name]
+                report.blame(path, f"not {how} the {predictions.relative_to(folder)} that is here")
     board = records.get(folder / "leaderboard.json")
     if board is not None:
         here = {path.name: sha256_file(path) for path in (folder / "metrics").glob("*.json") if path.is_file()}

@@ -38,9 +38,9 @@ STAGES = ("fetch", "corpus", "subset", "embed", "probe", "score", "leaderboard")
 MADE = {
     "fetch": ("resources/encoders/*", "cache/encoders/*"),
     "corpus": ("results/*/*/corpus.*",),
-    "subset": ("results/*/*/subset.json",),
+    "subset": ("results/*/*/subset.json", "results/*/*/leakage.json"),
     "embed": ("results/*/*/embeddings/*",),
-    "probe": ("results/*/*/predictions/*", "results/*/*/heads/*"),
+    "probe": ("results/*/*/predictions/*", "results/*/*/heads/*", "results/*/*/exploratory/*"),
     "score": ("results/*/*/metrics/*",),
     "leaderboard": ("results/*/*/leaderboard.*",),
 }

@@ -37,11 +37,13 @@ ARTEFACTS = {
     "corpus table": f"{RUN}/corpus.parquet",
     "corpus record": f"{RUN}/corpus.json",
     "subset": f"{RUN}/subset.json",
+    "leakage": f"{RUN}/leakage.json",
     "vectors": f"{RUN}/embeddings/alpha.*.parquet",
     "manifest": f"{RUN}/embeddings/alpha.*.json",
     "predictions": f"{RUN}/predictions/alpha.parquet",
     "head": f"{RUN}/heads/alpha.safetensors",
     "head record": f"{RUN}/heads/alpha.json",
+    "exploratory": f"{RUN}/exploratory/alpha.json",
     "metrics": f"{RUN}/metrics/alpha.json",
     "board as CSV": f"{RUN}/leaderboard.csv",
     "board as Markdown": f"{RUN}/leaderboard.md",
@@ -51,13 +53,15 @@ ARTEFACTS = {
     "block of vectors": "resources/vectors/*/*.safetensors",
 }
 READ_BY = {
-    "corpus table": ("subset", "embed", "probe"),
+    "corpus table": ("subset", "embed", "probe", "score"),
     "corpus record": ("subset", "embed", "probe", "score", "leaderboard"),
     "subset": ("embed", "probe", "score", "leaderboard"),
     "vectors": ("probe",),
     "manifest": ("probe", "leaderboard"),
     "predictions": ("score",),
     "head record": ("score",),
+    "exploratory": ("score",),
+    "leakage": ("leaderboard",),
     "metrics": ("leaderboard",),
 }
 
@@ -129,7 +133,9 @@ class Finished:
         manifest = vectors.with_suffix(".json")
         facts = run / "heads" / "alpha.json"
         if name == "subset":
-            write_subset(spec.subset, corpus=table, corpus_info=info, output=out / "subset.json")
+            write_subset(
+                spec.subset, corpus=table, corpus_info=info, output=out / "subset.json", leakage=out / "l.json"
+            )
         elif name == "embed":
             store = self.folder / "resources" / "vectors" / alpha.key
             record = self.folder / "resources" / "encoders" / "alpha.json"
@@ -138,11 +144,13 @@ class Finished:
             write_embeddings(alpha.embed_spec, **inputs, device="cpu", budget=None, **made)
         elif name == "probe":
             made = {"predictions": out / "p.parquet", "head": out / "h.safetensors", "facts": out / "h.json"}
+            made["exploratory"] = out / "e.json"
             inputs = {"corpus": table, "subset": subset, "vectors": vectors, "manifest": manifest}
             write_probe({**spec.probe, **alpha.probe_spec}, **inputs, **made, threads=1)
         elif name == "score":
             inputs = {"predictions": run / "predictions" / "alpha.parquet", "facts": facts, "subset": subset}
-            write_metrics(run=run.name, **inputs, corpus_info=info, output=out / "m.json")
+            inputs |= {"exploratory": run / "exploratory" / "alpha.json", "corpus": table, "corpus_info": info}
+            write_metrics(run=run.name, **inputs, output=out / "m.json")
         else:
             board = self.plan.board
             write_board(run, requested=board["models"], keys=board["keys"], bootstrap=board["bootstrap"])
@@ -214,7 +222,7 @@ def test_verify_names_a_damaged_file(damaged: Callable[..., Path], artefact: str
     found = named(verify([]))
     assert str(path) in found
     # Beside it at most what hangs on it: a board, or a data file whose record cannot be read any more.
-    hanging = {"corpus record": 1, "manifest": 1, "head record": 2, "metrics": 1, "predictions": 1, "board": 3}
+    hanging = {"corpus record": 1, "manifest": 1, "head record": 2, "metrics": 1, "predictions": 2, "board": 3}
     assert len(found) <= 1 + hanging.get(artefact, 0)
 
 
@@ -223,7 +231,7 @@ def test_verify_names_a_record_of_another_version(damaged: Callable[..., Path], 
     assert str(damaged(artefact, _of_another_version)) in named(verify([]))
 
 
-@pytest.mark.parametrize("artefact", ["manifest", "predictions", "head", "head record", "metrics"])
+@pytest.mark.parametrize("artefact", ["manifest", "predictions", "head", "head record", "exploratory", "metrics"])
 def test_verify_names_a_whole_file_of_another_model(
     finished: Finished, damaged: Callable[..., Path], artefact: str
 ) -> None:
