@@ -90,7 +90,7 @@ def named_files(path: Path, record: Mapping[str, Any]) -> dict[Path, str]:
     found = {place: str(record[name]) for name, place in places.items() if name in record}
     if path.parent.name in MADE_FROM:
         found = {}
-    if path.name == "leaderboard.json":
+    if path.name in ("leaderboard.json", "learning_curve.json"):
         found |= {path.parent / name: str(digest) for name, digest in record.get("files", {}).items()}
     return found
 
@@ -124,7 +124,7 @@ def check_run(folder: Path, report: Report) -> None:
         if path in told:
             if found != told[path][0]:
                 report.blame(path, f"this file differs from its record in {told[path][1].relative_to(folder)}")
-        elif path.suffix in DATA or path.name.startswith("leaderboard."):
+        elif path.suffix in DATA or path.name.startswith(("leaderboard.", "learning_curve.")):
             report.blame(path, "no whole record tells what this file should hold")
     _check_links(folder, records, hashes, report)
 

@@ -56,6 +56,7 @@ READ_BY = {
     "corpus table": ("subset", "embed", "probe", "score"),
     "corpus record": ("subset", "embed", "probe", "score", "leaderboard"),
     "subset": ("embed", "probe", "score", "leaderboard"),
+    "leakage": ("leaderboard",),
     "vectors": ("probe",),
     "manifest": ("probe", "leaderboard"),
     "predictions": ("score",),
