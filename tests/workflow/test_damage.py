@@ -62,7 +62,6 @@ READ_BY = {
     "predictions": ("score",),
     "head record": ("score",),
     "exploratory": ("score",),
-    "leakage": ("leaderboard",),
     "metrics": ("leaderboard",),
 }
 
