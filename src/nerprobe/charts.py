@@ -265,11 +265,11 @@ def _named(values: Sequence[Mapping[str, Any]], field: str) -> list[dict[str, An
 def cost(board: Mapping[str, Any], field: str, colours: Colours = PAGE, *, width: Any = "container") -> Spec:  # noqa: ANN401
     """Return F1 against what a model costs: ``parameters`` or ``seconds``; models without the figure are left out."""
     values = [value for value in _values(good_rows(board)) if value[field]]
-    title, marks = {
-        "parameters": ("Parameters", "replace(format(datum.value, '~s'), 'G', 'B')"),
-        "seconds": ("Seconds to embed", "format(datum.value, '~g')"),
+    title, digits, marks = {
+        "parameters": ("Parameters", "[1, 3]", "replace(format(datum.value, '~s'), 'G', 'B')"),
+        "seconds": ("Seconds to embed", "[1, 2, 5]", "format(datum.value, '~g')"),
     }[field]
-    marks = f"indexof([1, 2, 5], round({FIRST_DIGIT})) < 0 ? '' : {marks}"
+    marks = f"indexof({digits}, round({FIRST_DIGIT})) < 0 ? '' : {marks}"
     axis = alt.Axis(labelExpr=marks, tickCount=5, grid=False, ticks=False, labelOverlap=True)
     base = alt.Chart(alt.InlineData(values=_named(values, field) if values else [])).encode(
         x=alt.X(f"{field}:Q", title=title, scale=alt.Scale(type="log", padding=40, nice=False), axis=axis)

@@ -100,7 +100,7 @@ def test_leakage_and_whether_texts_may_be_shown_come_from_the_run_s_files(tmp_pa
     assert board["texts_shareable"] is True
     page = Page(board_page(board, errors_page=True))
     assert "errors.html" in page.links
-    assert "1 of 4 test texts are also in train, and 2 more are nearly so (similarity 0.9 or more)" in page.text
+    assert "1 of 4 test texts are also in train, 2 more nearly so (similarity 0.9 or more)" in page.text
 
 
 def test_the_smallest_gap_is_the_least_difference_with_a_small_p(folder: Path) -> None:
