@@ -62,6 +62,7 @@ def four(folder: Path) -> dict[str, Any]:
         metrics["evaluations"][0]["breakdown"] = [part | {"recall": 0.0, "precision": None}]
         score = {"f1": 0.25, "precision": 0.5, "recall": 0.75, "macro_f1": 0.125}
         metrics["exploratory"] = {"C": 10.0, "grid": [1.0, 10.0], "folds": 5, "cv_f1": {"1.0": 0.1}, "metrics": score}
+        metrics["exploratory"]["converged"] = True
         write_json(folder / "metrics" / f"{model}.json", metrics)
     put_failure(folder, "bad", HOSTILE)
     write_json(folder / "leakage.json", LEAKAGE | {"pairs": [PAIR]})
@@ -100,7 +101,8 @@ def test_leakage_and_whether_texts_may_be_shown_come_from_the_run_s_files(tmp_pa
     assert board["texts_shareable"] is True
     page = Page(board_page(board, errors_page=True))
     assert "errors.html" in page.links
-    assert "1 of 4 test texts are also in train, 2 more nearly so (similarity 0.9 or more)" in page.text
+    assert "1 test item with the text of a train item and 2 with nearly one (of 4; leakage.json)" in page.text
+    assert re.search(r"\(similarity 0\.9 or more\)\s*Test item\s*Train item\s*Similarity\s*t1\s*r1\s*1\.000", page.text)
 
 
 def test_the_smallest_gap_is_the_least_difference_with_a_small_p(folder: Path) -> None:
