@@ -12,7 +12,7 @@ demo: $(READY)
 	$(BIN)/nerprobe show --configfile config/demo.yaml && exit $$code
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -13,26 +13,24 @@ settings.load_profile("nerprobe")
 
 COUNTED = {"hostile": "bad inputs tried", "hub_fault": "hub faults tried"}
 """Markers whose tests are counted; a test that tries several inputs says so: ``hostile(5)``."""
-_TRIED = pytest.StashKey[dict[str, Counter[str]]]()
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Remember what each test tries; reports do not know markers from names."""
-    tried: dict[str, Counter[str]] = {}
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let each report carry what its test tries; it knows no markers, and may come from another process."""
     for item in items:
-        marks = {name: mark for name in COUNTED if (mark := item.get_closest_marker(name)) is not None}
-        tried[item.nodeid] = Counter({name: int((mark.args or (1,))[0]) for name, mark in marks.items()})
-    config.stash[_TRIED] = tried
+        marks = [mark for name in COUNTED if (mark := item.get_closest_marker(name)) is not None]
+        item.user_properties += [(mark.name, int((mark.args or (1,))[0])) for mark in marks]
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print how much was tried in tests that passed, and how much in those that failed."""
-    tried = config.stash.get(_TRIED, {})
-    passed, failed = (
-        sum((tried.get(report.nodeid, Counter()) for report in terminalreporter.getreports(outcome)), Counter())
-        for outcome in ("passed", "failed")
-    )
+    tried: dict[str, Counter[str]] = {"passed": Counter(), "failed": Counter()}
+    for outcome, counts in tried.items():
+        for report in terminalreporter.getreports(outcome):
+            for name, number in report.user_properties:
+                counts[name] += int(number) if name in COUNTED else 0
     for name, words in COUNTED.items():
-        if passed[name] or failed[name]:
-            fault = f", {failed[name]} of them with a fault" if failed[name] else ""
-            terminalreporter.write_line(f"{words}: {passed[name] + failed[name]}{fault}")
+        passed, failed = tried["passed"][name], tried["failed"][name]
+        if passed or failed:
+            fault = f", {failed} of them with a fault" if failed else ""
+            terminalreporter.write_line(f"{words}: {passed + failed}{fault}")
