@@ -82,3 +82,14 @@ def test_no_words_give_no_tags() -> None:
 def test_the_same_words_give_the_same_head() -> None:
     first, again = (fit_logistic(*data(5), C=1.0, tol=1e-6, max_iter=1000) for _ in range(2))
     assert first.weights.tobytes() == again.weights.tobytes()
+
+
+def test_vectors_of_mostly_zeros_give_what_scikit_learn_gives_on_all_of_them() -> None:
+    rng = np.random.default_rng(3)
+    vectors = np.where(rng.random((300, 60)) < 0.05, rng.normal(size=(300, 60)), 0.0).astype(np.float32)
+    tags = ["O" if row[:20].sum() < 0.5 else "B-X" for row in vectors]
+    head = fit_logistic(vectors, tags, C=1.0, tol=1e-6, max_iter=1000)
+    whole = LogisticRegression(C=1.0, tol=1e-6, max_iter=1000).fit(vectors, tags)
+    assert head.predict(vectors)[0] == whole.predict(vectors).tolist()
+    sure = whole.predict_proba(vectors).max(axis=1)
+    np.testing.assert_allclose(head.predict(vectors)[1], sure, rtol=0, atol=1e-3)
