@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from told import LINES
 
 # The same examples in every run, no files left behind, and no clock: the machine may be busy.
 settings.register_profile("nerprobe", derandomize=True, database=None, deadline=None, max_examples=60)
@@ -22,6 +24,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.user_properties += [(mark.name, int((mark.args or (1,))[0])) for mark in marks]
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand the lines of a process that tests ran in to the one that reports (pytest-xdist)."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["told"] = LINES
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take the lines of a process that tests ran in."""
+    LINES.extend(getattr(node, "workeroutput", {}).get("told", []))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print how much was tried in tests that passed, and how much in those that failed."""
     tried: dict[str, Counter[str]] = {"passed": Counter(), "failed": Counter()}
@@ -34,3 +48,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if passed or failed:
             fault = f", {failed} of them with a fault" if failed else ""
             terminalreporter.write_line(f"{words}: {passed + failed}{fault}")
+    for line in LINES:
+        terminalreporter.write_line(line)

@@ -10,8 +10,6 @@ from pathlib import Path
 from helpers import PROJECT, Place
 from toy_slurm import ToySlurm
 
-TOLD: list[str] = []
-"""Lines for the end of the session."""
 ENCODERS = ("alpha", "beta", "gamma", "delta", "cancelled", "hungry")
 SETTINGS = {"GPU_MODEL": "h200", "EMBED_CPUS": 1, "EMBED_MB": 3000, "PROBE_MB": 1500, "RETRIES": 1}
 """What a user of the toy cluster edits in the profile."""

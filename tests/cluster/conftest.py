@@ -7,14 +7,10 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from cluster_place import ENCODERS, SETTINGS, TOLD, ClusterPlace, edited_profile
+from cluster_place import ENCODERS, SETTINGS, ClusterPlace, edited_profile
 from helpers import corpus_text, write_corpus, write_encoder
+from told import LINES
 from toy_slurm import PACKAGES, ToySlurm, missing
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for line in TOLD:
-        terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +27,7 @@ def slurm() -> Iterator[ToySlurm]:
         pytest.skip(reason)
     with ToySlurm() as toy:
         yield toy
-        TOLD.append(f"SLURM jobs run: {len(toy.jobs())}")
+        LINES.append(f"SLURM jobs run: {len(toy.jobs())}")
 
 
 @pytest.fixture(scope="session")

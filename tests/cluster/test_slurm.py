@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from cluster_place import SETTINGS, TOLD, ClusterPlace, edited_profile
+from cluster_place import SETTINGS, ClusterPlace, edited_profile
 from helpers import SHARED, Ran, jobs_of, read, rows_of
+from told import LINES
 from toy_slurm import Job, ToySlurm
 
 pytestmark = [pytest.mark.workflow, pytest.mark.cluster]
@@ -75,7 +76,7 @@ def test_whole_pipeline_runs_through_sbatch(cluster: ClusterPlace, whole: Sent) 
     )
     assert whole.ran.jobs == sorted([*expected, *SHARED])
     mean, extra = overhead(cluster, whole)
-    TOLD.append(f"SLURM: a job had its CPU for {mean:.1f} s on average, {extra:.1f} s of that beside its command")
+    LINES.append(f"SLURM: a job had its CPU for {mean:.1f} s on average, {extra:.1f} s of that beside its command")
 
 
 def test_only_embed_and_probe_are_slurm_jobs_and_an_encoder_takes_four_jobs_at_most(whole: Sent) -> None:
