@@ -150,7 +150,7 @@ def _check_links(
         here = {path.name: sha256_file(path) for path in (folder / "metrics").glob("*.json") if path.is_file()}
         other = [name for name, digest in board.get("metrics_sha256", {}).items() if here.get(name) != digest]
         if other:
-            boards = sorted(folder.glob("leaderboard.*"))
+            boards = [*sorted(folder.glob("leaderboard.*")), *sorted(folder.glob("plots/*.svg"))]
             report.blame(folder / "leaderboard.json", f"not made from the metrics/{other[0]} that is here", *boards)
 
 

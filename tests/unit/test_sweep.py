@@ -18,17 +18,17 @@ import torch
 import yaml
 from makers import make_item
 from rich.console import Console
-from safetensors.numpy import save
 from seqeval.metrics import f1_score, precision_score
 from sklearn.linear_model import LogisticRegression
 from zoo import build, nasty_items
 
 from nerprobe import sweep_vectors
+from nerprobe.array_files import write_arrays
 from nerprobe.config import PROJECT, load_registry, load_task, validate
 from nerprobe.corpus import read_items, write_corpus
 from nerprobe.encoders import resolve
 from nerprobe.errors import ConfigError, NonFiniteError, SubsetSizeError, UnknownModelError
-from nerprobe.files import read_json, write_bytes, write_json
+from nerprobe.files import read_json, write_json
 from nerprobe.frozen import FrozenEncoder
 from nerprobe.plan import make_run
 from nerprobe.pooling import pooled_vectors, prepare, word_vectors
@@ -337,7 +337,7 @@ def known_vectors(base, folder, monkeypatch, *, perfect, noise=0.0):
             told = np.eye(5, dtype=np.float32)[[names.index(tag) for tag in tags]]
             told += noise * rng.standard_normal(told.shape, dtype=np.float32)
             arrays = {name: told if (layer, name) in perfect else np.zeros_like(told) for name in POOLINGS}
-            write_bytes(path, save({**arrays, "split": np.arange(len(tags))}))
+            write_arrays(path, {**arrays, "split": np.arange(len(tags))})
     return items
 
 
@@ -436,7 +436,9 @@ def test_a_corpus_that_the_run_has_read_is_used(base, folders, monkeypatch):
     folder = folders("bert-cased")
     known_vectors(base, folder, monkeypatch, perfect={(2, "last")})
     first, file = run(base, folder)
-    write_corpus(sample_corpus(), table_path=file.parents[1] / "corpus.parquet", info_path=base / "info.json")
+    write_corpus(
+        sample_corpus(), table_path=file.parents[1] / "corpus.parquet", info_path=file.parents[1] / "corpus.json"
+    )
     monkeypatch.setattr("nerprobe.sweep.read_items", lambda _: pytest.fail("read again"))
     assert run(base, folder)[0] == first
 
