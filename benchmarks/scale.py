@@ -71,7 +71,9 @@ def prepare(folder: Path, size: int) -> dict[str, Done]:
     inputs = ["--corpus", corpus, "--corpus-info", info]
     return {
         "corpus": run(["corpus", "--spec", corpus_spec, "--table", corpus, "--info", info]),
-        "subset": run(["subset", "--spec", subset_spec, *inputs, "--output", chosen]),
+        "subset": run(
+            ["subset", "--spec", subset_spec, *inputs, "--output", chosen, "--leakage", folder / "leakage.json"]
+        ),
         "fetch": run(["fetch", "--spec", json.dumps({"kind": "random", **SHAPE}), "--output", folder / "tiny.json"]),
     }
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.workflow
 def test_the_board_fits_its_schema(board: Path) -> None:
     found = read(board / "leaderboard.json")
     assert validate(found, schema="leaderboard", where="leaderboard.json") == found
-    assert {row["model"] for row in found["rows"]} == set(MODELS)
+    assert {row["model"] for row in found["rows"]} >= set(MODELS)  # other tests of a session may add encoders
 
 
 def test_the_page_holds_no_text_of_the_corpus(board: Path) -> None:
