@@ -29,7 +29,7 @@ THRESHOLD = 0.7
 GRAM = 5
 EDGE = "\0\0"
 """Put around a text, so that it has as many 5-grams as characters, a short one too."""
-CELLS = 2_000_000
+CELLS = 200_000
 """Pairs compared at a time: bounds memory whatever the size of the pools."""
 PAIRS = 100
 """Pairs kept in the file."""
