@@ -8,6 +8,10 @@ stage is at work, and goes on with the command that README names: the same one a
 where Snakemake says that its folder is locked. The metrics must then be those of the undisturbed run, byte for byte,
 ``nerprobe verify`` must find nothing damaged, and no unfinished file may be left. Nothing is removed by hand.
 
+Snakemake may stand still for ever on SIGTERM: its handler takes a lock that its own main thread may hold at that moment
+(``JobScheduler.exit_gracefully``, Snakemake 9). The run then gets SIGKILL after ``GRACE``, as from SLURM or systemd, and
+the output says so.
+
 A full disk is a small tmpfs that holds results, logs and Snakemake's own files; a read-only results folder is a bind
 mount. Both need root: without it they are skipped, and said to be.
 """
@@ -54,6 +58,8 @@ CONFIG = (
 )
 SPACE = "96m"
 PATIENCE = 240.0
+GRACE = 20.0
+"""Seconds without any job at work after which a Snakemake that got SIGTERM is taken to stand still."""
 
 
 @dataclass(frozen=True)
@@ -277,6 +283,27 @@ def go_on(place: Place) -> Ran:
     return ran
 
 
+def wait_for_end(case: Case, running: subprocess.Popen[bytes]) -> str:
+    """Wait until a broken run has ended; return what to tell of it.
+
+    Raises:
+        TimeoutError: If it does not end.
+    """
+    begun = at_work = time.monotonic()
+    while running.poll() is None:
+        now = time.monotonic()
+        if jobs_at_work(running.pid):
+            at_work = now
+        if case.kind == "SIGTERM" and now - at_work > GRACE:
+            send(-running.pid, signal.SIGKILL)
+            running.wait()
+            return "Snakemake stood still and was killed; "
+        if now - begun > PATIENCE:
+            raise TimeoutError(f"the broken run has not ended after {PATIENCE:.0f} s")
+        time.sleep(0.05)
+    return ""
+
+
 def wait_for_job(stage: str, running: subprocess.Popen[bytes]) -> int:
     """Return the process of the first job of a stage."""
     deadline = time.monotonic() + PATIENCE
@@ -303,6 +330,16 @@ def run_case(case: Case, base: Undisturbed, root: Path) -> tuple[str, list[str]]
         The stages that were at work when it broke, and what is wrong in the end: nothing, as a rule.
     """
     output = root / "broken.out"
+    try:
+        hit, wrong = break_and_go_on(case, base, root, output)
+    except (TimeoutError, subprocess.TimeoutExpired) as error:
+        hit, wrong = "not in time", [str(error)]
+    if wrong:
+        wrong += ["the broken run said:", *output.read_text(errors="replace").splitlines()[-30:]]
+    return hit, wrong
+
+
+def break_and_go_on(case: Case, base: Undisturbed, root: Path, output: Path) -> tuple[str, list[str]]:
     with place_for(case, base, root) as place:
         work = place.folder or place.typed
         with started(place, output) as running:
@@ -310,7 +347,7 @@ def run_case(case: Case, base: Undisturbed, root: Path) -> tuple[str, list[str]]
             time.sleep(case.moment * base.seconds[case.stage])
             hit = "+".join(sorted(set(jobs_at_work(running.pid).values()))) or "between jobs"
             break_it(case, place, running, job)
-            running.wait(timeout=PATIENCE)
+            hit = wait_for_end(case, running) + hit
             mend(case, place)
             ran = go_on(place)
             wrong = [] if ran.code == 0 else ["the next command failed:", *ran.out.splitlines()[-30:]]
@@ -319,8 +356,6 @@ def run_case(case: Case, base: Undisturbed, root: Path) -> tuple[str, list[str]]
             wrong.append("metrics differ from those of the undisturbed run")
         wrong += damaged(work)
         wrong += [f"left over: {path.relative_to(work)}" for path in work.rglob(".*.tmp")]
-    if wrong:
-        wrong += ["the broken run said:", *output.read_text(errors="replace").splitlines()[-30:]]
     return hit, wrong
 
 
