@@ -186,7 +186,7 @@ def load(name: str, job: dict[str, Any]) -> Tool:
 
     torch.set_num_threads(job["threads"])
     if name in ("nerprobe", "forward"):
-        from nerprobe.corpus import Item
+        from nerprobe.items import Item
 
         job["items"] = [
             Item(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import regex
 
-from nerprobe.corpus import Item
+from nerprobe.items import Item
 from nerprobe.spans import Mention, mentions
 
 Words = tuple[str, ...]

@@ -14,8 +14,8 @@ from nerprobe.offsets import OffsetCheck
 from nerprobe.render import size
 
 if TYPE_CHECKING:
-    from nerprobe.corpus import Item
     from nerprobe.frozen import FrozenEncoder
+    from nerprobe.items import Item
     from nerprobe.vector_files import Vectors
 
 MOST_MISMATCHED = 0.005

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.feature_extraction.text import HashingVectorizer
 
-from nerprobe.corpus import Item
+from nerprobe.items import Item
 from nerprobe.vector_files import Counts, Vectors
 
 

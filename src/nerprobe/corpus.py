@@ -4,78 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from nerprobe.errors import ArtefactError, CorpusFileError, CorpusFormatError, HashMismatchError
-from nerprobe.files import AGAIN, atomic_path, check_sha256, read_json, sha256_file, write_json
+from nerprobe.errors import CorpusFileError, CorpusFormatError, HashMismatchError
+from nerprobe.files import atomic_path, sha256_file, write_json
+from nerprobe.items import COLUMNS, ROWS, Item, corpus_table, count_pool, join_words
 from nerprobe.log import logger
 from nerprobe.readers import RawItem, ScatteredItem, Seen, TagRule, file_lines, read_file
 from nerprobe.sample import generate_lines
-from nerprobe.spans import count_types
-
-ROWS = 1024
-"""Items of one row group of ``corpus.parquet``."""
-READ = 256
-"""Items that are Python objects at a time when it is read."""
-COLUMNS = ("item_id", "pool", "text", "words", "starts", "ends", "tags")
-"""Columns of every ``corpus.parquet``; metadata fields follow."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Item:
-    """One text with its words.
-
-    Attributes:
-        item_id: The task's prefix and the id in its file.
-        pool: Pool of the task.
-        text: The text that encoders get.
-        words: Words in order.
-        starts: Start of each word in ``text``, in code points.
-        ends: End of each word in ``text``, half-open.
-        tags: One IOB2 tag of a scored type, or O, a word.
-        metadata: Further fields of the task.
-    """
-
-    item_id: str
-    pool: str
-    text: str
-    words: tuple[str, ...]
-    starts: tuple[int, ...]
-    ends: tuple[int, ...]
-    tags: tuple[str, ...]
-    metadata: dict[str, str] = field(default_factory=dict)
-
-
-def join_words(words: Sequence[str], touching: Sequence[bool]) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
-    """Rebuild a text: one space between words, nothing where they touch.
-
-    Args:
-        words: Words in order.
-        touching: For each word, whether it touches the word before it (ignored for the first).
-
-    Returns:
-        The text, and each word's start and end in it, in code points, half-open.
-    """
-    parts: list[str] = []
-    starts, ends = [], []
-    position = 0
-    for index, word in enumerate(words):
-        if index and not touching[index]:
-            parts.append(" ")
-            position += 1
-        starts.append(position)
-        parts.append(word)
-        position += len(word)
-        ends.append(position)
-    return "".join(parts), tuple(starts), tuple(ends)
 
 
 def build_item(raw: RawItem, *, pool: str, prefix: str, text_rule: str, tag_rule: TagRule) -> Item:
@@ -259,101 +201,6 @@ def _length_checked(raws: Iterable[RawItem], where: str) -> Iterator[RawItem]:
             first.name,
             others,
         )
-
-
-def count_pool(tags: Iterable[Sequence[str]], types: Sequence[str]) -> dict[str, Any]:
-    """Return items, words, items with mentions, and mentions by type of one pool."""
-    counts: dict[str, Any] = {"items": 0, "words": 0, "items_with_mentions": 0, "mentions": dict.fromkeys(types, 0)}
-    for item in tags:
-        counts["items"] += 1
-        counts["words"] += len(item)
-        counts["items_with_mentions"] += any(tag != "O" for tag in item)
-        for kind, number in count_types([item], types).items():
-            counts["mentions"][kind] += number
-    return counts
-
-
-def corpus_table(items: Sequence[Item], metadata: Sequence[str]) -> pa.Table:
-    """Return ``corpus.parquet`` as a table: a row an item (columns as in DESIGN section 2)."""
-    words = pa.list_(pa.string())
-    offsets = pa.list_(pa.int32())
-    columns = {
-        "item_id": pa.array([item.item_id for item in items], pa.string()),
-        "pool": pa.array([item.pool for item in items], pa.string()),
-        "text": pa.array([item.text for item in items], pa.string()),
-        "words": pa.array([item.words for item in items], words),
-        "starts": pa.array([item.starts for item in items], offsets),
-        "ends": pa.array([item.ends for item in items], offsets),
-        "tags": pa.array([item.tags for item in items], words),
-    }
-    for name in metadata:
-        columns[name] = pa.array([item.metadata[name] for item in items], pa.string())
-    return pa.table(columns)
-
-
-def stored_batches(path: Path, columns: Sequence[str] | None = None, *, rows: int = ROWS) -> Iterator[pa.RecordBatch]:
-    """Give ``corpus.parquet`` in batches of rows, so that a large corpus takes little memory.
-
-    Raises:
-        ArtefactError: If the file is damaged, or is not the one that ``corpus.json`` beside it tells of.
-    """
-    info = path.with_suffix(".json")
-    if info.exists():  # as for every stage, whose rule asks for it
-        check_sha256(path, read_json(info).get("corpus_sha256"), record=info)
-    try:
-        yield from pq.ParquetFile(path).iter_batches(batch_size=rows, columns=columns)
-    except (pa.ArrowException, OSError) as error:
-        raise ArtefactError("this corpus file is damaged", where=str(path), got=str(error)[:200], todo=AGAIN) from error
-
-
-def stored_items(path: Path, wanted: Iterable[str] | pa.Array | None = None) -> Iterator[Item]:
-    """Read ``corpus.parquet`` back, item by item, in file order.
-
-    Args:
-        path: The file.
-        wanted: Ids of the items to read; all of them if None.
-
-    Raises:
-        ArtefactError: If the file is damaged or lacks wanted items.
-    """
-    keep = wanted if wanted is None or isinstance(wanted, pa.Array) else pa.array(wanted, pa.string())
-    found = 0
-    for batch in stored_batches(path):
-        part = batch if keep is None else batch.filter(pc.is_in(batch.column("item_id"), value_set=keep))
-        found += len(part)
-        for first in range(0, len(part), READ):
-            for row in part.slice(first, READ).to_pylist():
-                yield _stored_item(row)
-    if keep is not None and found < len(keep.unique()):
-        raise ArtefactError(
-            "this corpus file lacks items of the subset",
-            where=str(path),
-            expected=f"{len(keep.unique())} of them",
-            got=str(found),
-            todo=AGAIN,
-        )
-
-
-def _stored_item(row: Mapping[str, Any]) -> Item:
-    return Item(
-        item_id=row["item_id"],
-        pool=row["pool"],
-        text=row["text"],
-        words=tuple(row["words"]),
-        starts=tuple(row["starts"]),
-        ends=tuple(row["ends"]),
-        tags=tuple(row["tags"]),
-        metadata={name: value for name, value in row.items() if name not in COLUMNS},
-    )
-
-
-def load_items(path: Path, wanted: Iterable[str] | pa.Array | None = None) -> dict[str, Item]:
-    """Read ``corpus.parquet`` back; arguments and errors as for ``stored_items``.
-
-    Returns:
-        Items by id, in file order.
-    """
-    return {item.item_id: item for item in stored_items(path, wanted)}
 
 
 def _write_table(spec: Mapping[str, Any], table_path: Path, hashes: dict[str, str], *, gather: bool) -> dict[str, Any]:

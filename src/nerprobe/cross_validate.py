@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nerprobe.corpus import Item
+from nerprobe.items import Item
 from nerprobe.log import logger, progress_bar
 from nerprobe.logistic import Floats, fit_logistic, warm_model
 from nerprobe.spans import mentions

@@ -13,8 +13,8 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from nerprobe.corpus import Item, load_items
 from nerprobe.files import read_json, write_json
+from nerprobe.items import Item, load_items
 from nerprobe.log import progress_bar
 from nerprobe.probe import check_manifest, probe_lookup, probe_vectors
 from nerprobe.score import evaluate, rates

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from nerprobe.corpus import Item, stored_items
 from nerprobe.errors import ArtefactError, NonFiniteError
 from nerprobe.files import AGAIN, canonical_json, read_json, sha256_file, write_json, write_text
+from nerprobe.items import Item, rows_of, stored_items
 from nerprobe.lease import leased_device
 from nerprobe.log import logger, progress_bar
 from nerprobe.readers import Seen
@@ -29,8 +29,8 @@ from nerprobe.versions import VECTORS_VERSION
 if TYPE_CHECKING:
     from nerprobe.frozen import FrozenEncoder
 
-BLOCK_ITEMS = 1024
-"""Items of one block of the store: what a killed run loses at most."""
+BLOCK_ITEMS = 512
+"""Items of one block of the store: what a killed run loses, twice over, and what is held in memory at a time."""
 
 
 @dataclass
@@ -278,9 +278,8 @@ def write_embeddings(
     """
     begun = time.monotonic()
     chosen = load_subset(subset)
-    wanted = pa.array((item_id for pool in sorted(chosen["items"]) for item_id in chosen["items"][pool]), pa.string())
-    items = partial(stored_items, corpus, wanted)
-    del chosen["items"]
+    rows = rows_of(corpus, (item_id for pool in sorted(chosen["items"]) for item_id in chosen["items"].pop(pool)))
+    items = partial(stored_items, corpus, rows)
     provenance = {
         "schema": 1,
         **{name: spec[name] for name in ("model", "key", "source", "settings")},
@@ -312,7 +311,7 @@ def write_embeddings(
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
     write_json(manifest, record)
-    logger.info("%d words of %d items, %d computed now", record["rows"], len(wanted), health.items_embedded)
+    logger.info("%d words of %d items, %d computed now", record["rows"], rows.sum(), health.items_embedded)
 
 
 def _checked_folder(encoder: Path, spec: Mapping[str, Any]) -> Path:

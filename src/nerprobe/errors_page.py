@@ -11,8 +11,8 @@ from typing import Any
 
 import jinja2
 
-from nerprobe.corpus import Item
 from nerprobe.files import write_text
+from nerprobe.items import Item
 from nerprobe.mention_errors import LABELS, wrong_mentions
 from nerprobe.redact import visible
 from nerprobe.run_predictions import RunPredictions, load_predictions

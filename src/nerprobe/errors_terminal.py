@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from nerprobe.corpus import Item
 from nerprobe.errors import ConfigError
+from nerprobe.items import Item
 from nerprobe.mention_errors import LABELS, Side, differences, wrong_mentions
 from nerprobe.redact import visible
 from nerprobe.render import rank_text, score, wide_console

@@ -6,7 +6,7 @@ ellipses, hashtags, inverted marks, links, compatibility characters, and writing
 
 from __future__ import annotations
 
-from nerprobe.corpus import Item, join_words
+from nerprobe.items import Item, join_words
 
 HARD_TEXTS = (
     "La enfermera del turno de noche lleva doce horas sin parar",

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sklearn.feature_extraction.text import HashingVectorizer
 
-from nerprobe.corpus import stored_batches
 from nerprobe.files import write_json
+from nerprobe.items import stored_batches
 
 Text = tuple[str, str]
 """Item id and text."""

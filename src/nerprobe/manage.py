@@ -233,7 +233,8 @@ def _rewrite_boards(runs: Sequence[Path], model: str) -> None:
 
 def check_task_file(file: Path, *, data_dir: Path | None) -> None:
     """Check a task file against its schema and read its corpus as the pipeline would."""
-    from nerprobe.corpus import count_pool, read_items
+    from nerprobe.corpus import read_items
+    from nerprobe.items import count_pool
 
     if file.suffix != ".yaml":
         raise TaskFileError("a task file is named <task>.yaml", where=str(file))

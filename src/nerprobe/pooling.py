@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nerprobe.align import Ints, Pairs, overlap_pairs, place
-from nerprobe.corpus import Item
 from nerprobe.errors import EncoderFolderError, NonFiniteError
 from nerprobe.frozen import FrozenEncoder, Tokens
+from nerprobe.items import Item
 from nerprobe.log import logger
 from nerprobe.offsets import OffsetCheck
 from nerprobe.store import ItemStats

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 from safetensors.numpy import save
 from threadpoolctl import threadpool_limits
 
-from nerprobe.corpus import Item, load_items
 from nerprobe.cross_validate import exploratory_fit
 from nerprobe.errors import ArtefactError
 from nerprobe.files import AGAIN, atomic_path, read_json, sha256_file, write_bytes, write_json
+from nerprobe.items import Item, load_items
 from nerprobe.log import logger, progress_bar
 from nerprobe.logistic import Floats, fit_logistic
 from nerprobe.lookup import Lookup

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from nerprobe.config import closest
-from nerprobe.corpus import Item, load_items
 from nerprobe.errors import ArtefactError, UnknownModelError
 from nerprobe.files import AGAIN, check_sha256, read_json
+from nerprobe.items import Item, load_items
 from nerprobe.mention_errors import folded
 from nerprobe.score import tags_by_item
 from nerprobe.spans import Mention, mentions

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nerprobe.breakdown import breakdown, train_mentions
-from nerprobe.corpus import load_items
 from nerprobe.errors import ArtefactError
 from nerprobe.files import AGAIN, check_sha256, read_json, write_json
+from nerprobe.items import load_items
 from nerprobe.spans import mentions
 from nerprobe.subset import load_subset
 

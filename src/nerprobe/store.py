@@ -17,10 +17,13 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from nerprobe.corpus import Item
 from nerprobe.files import SCHEMA, canonical_json, write_bytes
+from nerprobe.items import Item
 from nerprobe.log import logger
 from nerprobe.vector_files import Counts, Vectors
+
+PLACE_BITS = 20
+"""A block has at most a million items."""
 
 
 def address(item: Item) -> str:
@@ -78,9 +81,9 @@ class VectorStore:
         self.folder = folder
         self.encoder: dict[str, Any] = {}
         self._blocks: list[_Block | None] = []
-        # Where each address is: number of its block and place in it. Plain tuples of small numbers, as a large
-        # corpus has many.
-        self._places: dict[str, tuple[int, int]] = {}
+        # Where each address is: number of its block, and place in it in the last bits. A large corpus has many, so
+        # keys are bytes, not hex, and the values one number.
+        self._places: dict[bytes, int] = {}
         self._open: OrderedDict[Path, tuple[Vectors, Counts]] = OrderedDict()
         for block in sorted(folder.glob("*.safetensors")) if folder.is_dir() else []:
             self._index(block)
@@ -103,11 +106,12 @@ class VectorStore:
         number = len(self._blocks)
         self._blocks.append(block)
         for place, name in enumerate(addresses):
-            self._places[name] = (number, place)
+            self._places[bytes.fromhex(name)] = number << PLACE_BITS | place
 
     def _found(self, name: str) -> tuple[_Block, int] | None:
         """Return the block of an address and the place in it, if the block is whole."""
-        number, place = self._places.get(name, (-1, 0))
+        found = self._places.get(bytes.fromhex(name), -1)
+        number, place = found >> PLACE_BITS, found & (1 << PLACE_BITS) - 1
         block = self._blocks[number] if number >= 0 else None
         if block is not None and not block.whole:
             if hashlib.sha256(block.path.read_bytes()).hexdigest()[:16] != block.path.stem:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nerprobe.corpus import count_pool, stored_batches
 from nerprobe.errors import ArtefactError, SubsetSizeError
 from nerprobe.files import AGAIN, canonical_json, read_json, sha256_text, write_json
+from nerprobe.items import count_pool, stored_batches
 from nerprobe.versions import SUBSET_RULE
 
 
@@ -85,7 +85,7 @@ def ids_by_pool(corpus: Path) -> dict[str, list[str]]:
 
 
 def count_chosen(corpus: Path, chosen: Mapping[str, Sequence[str]], types: Sequence[str]) -> dict[str, Any]:
-    """Return the counts of each pool's chosen items, as ``nerprobe.corpus.count_pool``."""
+    """Return the counts of each pool's chosen items, as ``nerprobe.items.count_pool``."""
     counts = {}
     for pool, item_ids in chosen.items():
         wanted = set(item_ids)

@@ -20,10 +20,11 @@ from threadpoolctl import threadpool_limits
 
 from nerprobe.bootstrap import Floats, count_array, interval, resampled, weight_matrix
 from nerprobe.config import read_config
-from nerprobe.corpus import Item, count_pool, load_items, read_items
+from nerprobe.corpus import read_items
 from nerprobe.encoders import Encoder
 from nerprobe.errors import SubsetSizeError, UnknownModelError
 from nerprobe.files import write_json
+from nerprobe.items import Item, count_pool, load_items
 from nerprobe.log import progress_bar
 from nerprobe.logistic import fit_logistic
 from nerprobe.plan import Plan, Run, make_plan

@@ -17,11 +17,11 @@ import numpy as np
 from safetensors import safe_open
 
 from nerprobe.array_files import whole_arrays, write_arrays
-from nerprobe.corpus import Item
 from nerprobe.encoders import Encoder
 from nerprobe.errors import ConfigError, NonFiniteError
 from nerprobe.files import read_json, write_json
 from nerprobe.frozen import FrozenEncoder
+from nerprobe.items import Item
 from nerprobe.log import logger, progress_bar
 from nerprobe.store import address
 from nerprobe.vector_files import Vectors

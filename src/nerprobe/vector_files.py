@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nerprobe.corpus import Item
 from nerprobe.errors import ArtefactError
 from nerprobe.files import AGAIN, atomic_path, canonical_json, check_sha256
+from nerprobe.items import Item
 
 Vectors = npt.NDArray[np.floating[Any]]
 Counts = npt.NDArray[np.int32]

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from nerprobe.config import PROJECT, load_task
-from nerprobe.corpus import Item, count_pool, read_items
+from nerprobe.corpus import read_items
+from nerprobe.items import Item, count_pool
 from nerprobe.lookup import Lookup
 from nerprobe.plan import Run, make_run
 from nerprobe.score import evaluate

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 from boards import BOOTSTRAP, EVALUATION, RUN, metrics_of, run_folder
 from makers import TYPES, make_item
 
-from nerprobe.corpus import Item, corpus_table, count_pool
 from nerprobe.files import sha256_file, write_json
+from nerprobe.items import Item, corpus_table, count_pool
 from nerprobe.leaderboard import write_board
 from nerprobe.probe import prediction_table
 from nerprobe.score import evaluate

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nerprobe.corpus import Item
+from nerprobe.items import Item
 from nerprobe.readers import TagRule
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from makers import make_item
 
 from nerprobe.breakdown import EMOJI, breakdown, form, length_ranges, train_mentions
-from nerprobe.corpus import Item, join_words
+from nerprobe.items import Item, join_words
 from nerprobe.score import evaluate
 from nerprobe.spans import mentions
 

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from makers import CONLL, JSONL, PARQUET, corpus_spec, run_nerprobe
 
-from nerprobe.corpus import Item, count_pool, join_words, load_items, read_items, write_corpus
+from nerprobe.corpus import read_items, write_corpus
 from nerprobe.errors import ArtefactError, CorpusFileError, CorpusFormatError, HashMismatchError
+from nerprobe.items import Item, count_pool, join_words, load_items
 from nerprobe.spans import mentions
 
 TRAIN = b"x 900 0 1 O\n"

@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
 import nerprobe.cross_validate
-from nerprobe.corpus import Item
 from nerprobe.cross_validate import GRID, cross_validated, exploratory_fit, pooled_f1
+from nerprobe.items import Item
 from nerprobe.logistic import Floats, fit_logistic, warm_model
 
 WIDTH = 12

@@ -18,11 +18,11 @@ import pytest
 
 import nerprobe.embed
 import nerprobe.vector_files
-from nerprobe.corpus import Item, corpus_table, join_words
 from nerprobe.embed import write_embeddings
 from nerprobe.errors import ArtefactError, EncoderFolderError, NerprobeError, NonFiniteError
 from nerprobe.files import write_json
 from nerprobe.frozen import FrozenEncoder
+from nerprobe.items import Item, corpus_table, join_words
 from nerprobe.pooling import batches, prepare, word_vectors
 from nerprobe.random_bert import build_random_bert
 from nerprobe.versions import VECTORS_VERSION

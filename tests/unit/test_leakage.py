@@ -12,8 +12,8 @@ import pytest
 from makers import make_item
 
 import nerprobe.leakage
-from nerprobe.corpus import corpus_table
 from nerprobe.files import read_json
+from nerprobe.items import corpus_table
 from nerprobe.leakage import THRESHOLD, find_leakage, normalise, read_texts, similar_pairs, write_leakage
 
 

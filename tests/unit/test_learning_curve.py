@@ -13,10 +13,10 @@ import pytest
 from boards import EVALUATION
 from makers import TYPES, make_item
 
-from nerprobe.corpus import Item, corpus_table
 from nerprobe.curve import curve_sizes, repeat_parts, write_curve
 from nerprobe.embed import write_embeddings
 from nerprobe.files import read_json, write_json
+from nerprobe.items import Item, corpus_table
 from nerprobe.learning_curve import write_learning_curve
 from nerprobe.probe import write_probe
 

@@ -16,10 +16,10 @@ from sklearn.linear_model import LogisticRegression
 import nerprobe.embed
 import nerprobe.vector_files
 from nerprobe.controls import CharNgrams
-from nerprobe.corpus import Item, corpus_table
 from nerprobe.embed import write_embeddings
 from nerprobe.errors import ArtefactError
 from nerprobe.files import read_json, sha256_file, write_json
+from nerprobe.items import Item, corpus_table
 from nerprobe.probe import write_probe
 
 P, S = "PROFESION", "SITUACION_LABORAL"

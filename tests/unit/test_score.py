@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from makers import TYPES, make_item
 from seqeval.metrics import classification_report, f1_score, precision_score, recall_score
 
-from nerprobe.corpus import corpus_table
 from nerprobe.errors import ArtefactError
 from nerprobe.files import read_json, sha256_file, write_json
+from nerprobe.items import corpus_table
 from nerprobe.score import evaluate, rates, tally, write_metrics
 
 Pairs = list[tuple[list[str], list[str]]]

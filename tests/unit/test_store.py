@@ -31,15 +31,15 @@ def put(store: VectorStore, words: dict[str, int], *, first: float = 0.0, counts
 
 
 def filled(folder: Path) -> VectorStore:
-    """Return a store of two blocks: a (2 words) and b (1 word); c (3 words)."""
+    """Return a store of two blocks: aa (2 words) and bb (1 word); cc (3 words)."""
     store = VectorStore(folder)
-    put(store, {"a": 2, "b": 1}, counts=[1, 2, 3])
-    put(store, {"c": 3}, first=100, counts=[4, 5, 6])
+    put(store, {"aa": 2, "bb": 1}, counts=[1, 2, 3])
+    put(store, {"cc": 3}, first=100, counts=[4, 5, 6])
     return store
 
 
 def check(store: VectorStore) -> None:
-    for name, first, numbers in (("a", [0.0, 1.0, 2.0], [1, 2]), ("b", [6.0, 7.0, 8.0], [3])):
+    for name, first, numbers in (("aa", [0.0, 1.0, 2.0], [1, 2]), ("bb", [6.0, 7.0, 8.0], [3])):
         vectors, counts = store.read(name)
         assert vectors[0].tolist() == first
         assert counts.tolist() == numbers
@@ -58,20 +58,20 @@ def test_what_is_added_can_be_read(tmp_path: Path) -> None:
 def test_a_new_store_on_the_same_folder_knows_all_of_it(tmp_path: Path) -> None:
     filled(tmp_path)
     store = VectorStore(tmp_path)
-    assert all(name in store for name in "abc")
-    assert "d" not in store
+    assert all(name in store for name in ("aa", "bb", "cc"))
+    assert "dd" not in store
     check(store)
 
 
 def test_what_is_kept_beside_the_vectors_is_found_again(tmp_path: Path) -> None:
     filled(tmp_path)
     store = VectorStore(tmp_path)
-    assert store.stats("c") == ItemStats(words=3, subwords=5, unknown=1, windows=2)
+    assert store.stats("cc") == ItemStats(words=3, subwords=5, unknown=1, windows=2)
     assert store.encoder == {"width": WIDTH}
 
 
 def test_an_empty_or_missing_folder_holds_nothing(tmp_path: Path) -> None:
-    assert "a" not in VectorStore(tmp_path / "none")
+    assert "aa" not in VectorStore(tmp_path / "none")
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "flipped", "foreign"])
@@ -79,14 +79,14 @@ def test_a_damaged_block_is_dropped_and_the_others_stay(
     tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     filled(tmp_path)
-    block = block_of(tmp_path, "c")
+    block = block_of(tmp_path, "cc")
     data = bytearray(block.read_bytes())
     data[-1] ^= 1
     broken = {"cut": bytes(data[:-9]), "empty": b"", "flipped": bytes(data), "foreign": b"not safetensors"}[damage]
     block.write_bytes(broken)
     with caplog.at_level(logging.WARNING, logger="nerprobe"):
         store = VectorStore(tmp_path)
-    assert "c" not in store
+    assert "cc" not in store
     assert not block.exists()
     assert block.name in caplog.text
     check(store)
@@ -95,24 +95,24 @@ def test_a_damaged_block_is_dropped_and_the_others_stay(
 def test_a_whole_block_of_another_layout_is_dropped_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     data = save(
         {"vectors": np.zeros((1, WIDTH), np.float32), "n_subwords": np.ones(1, np.int32)},
-        metadata={"nerprobe": json.dumps({"schema": 1, "addresses": ["c"], "rows": [1]})},
+        metadata={"nerprobe": json.dumps({"schema": 1, "addresses": ["cc"], "rows": [1]})},
     )
     block = tmp_path / f"{hashlib.sha256(data).hexdigest()[:16]}.safetensors"
     block.write_bytes(data)
     with caplog.at_level(logging.WARNING, logger="nerprobe"):
-        assert "c" not in VectorStore(tmp_path)
+        assert "cc" not in VectorStore(tmp_path)
     assert block.name in caplog.text
 
 
 def test_a_dropped_item_can_be_added_again(tmp_path: Path) -> None:
     filled(tmp_path)
-    block = block_of(tmp_path, "c")
+    block = block_of(tmp_path, "cc")
     whole = block.read_bytes()
     block.write_bytes(whole[:-1])
     store = VectorStore(tmp_path)
-    put(store, {"c": 3}, first=100, counts=[4, 5, 6])
+    put(store, {"cc": 3}, first=100, counts=[4, 5, 6])
     assert block.read_bytes() == whole
-    assert VectorStore(tmp_path).read("c")[1].tolist() == [4, 5, 6]
+    assert VectorStore(tmp_path).read("cc")[1].tolist() == [4, 5, 6]
 
 
 def test_an_unfinished_write_is_no_block(tmp_path: Path) -> None:
@@ -130,16 +130,16 @@ def test_writing_the_same_block_twice_keeps_one_file(tmp_path: Path) -> None:
 def test_clear_leaves_no_block(tmp_path: Path) -> None:
     store = filled(tmp_path)
     store.clear()
-    assert "a" not in store
+    assert "aa" not in store
     assert list(tmp_path.glob("*.safetensors")) == []
 
 
 def test_many_blocks_can_be_read_in_any_order(tmp_path: Path) -> None:
     store = VectorStore(tmp_path)
     for number in range(12):
-        put(store, {f"n{number}": 1}, first=number, counts=[1])
+        put(store, {f"{number:02x}": 1}, first=number, counts=[1])
     for number in (11, 0, 5, 11, 3, 7, 1, 0):
-        assert store.read(f"n{number}")[0][0, 0] == number
+        assert store.read(f"{number:02x}")[0][0, 0] == number
 
 
 # --- addresses -----------------------------------------------------------------------------------

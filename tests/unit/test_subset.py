@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from makers import TYPES, corpus_spec, make_item
 
-from nerprobe.corpus import Item, corpus_table, write_corpus
+from nerprobe.corpus import write_corpus
 from nerprobe.errors import ArtefactError, SubsetSizeError
 from nerprobe.files import sha256_file, write_json
+from nerprobe.items import Item, corpus_table
 from nerprobe.subset import load_subset, rank, take, write_subset
 
 P, S = TYPES

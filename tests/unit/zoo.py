@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nerprobe.corpus import Item, join_words
+from nerprobe.items import Item, join_words
 
 NASTY = [
     "enfermera", "médico", "MÉDICOS", "policía", "Presidente", "desempleados", "autónomo", "de", "la", "en", "paro",

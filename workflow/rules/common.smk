@@ -123,8 +123,8 @@ wildcard_constraints:
 # comment would cost GPU hours, so VECTORS_VERSION is bumped by hand instead, guarded by golden vectors.)
 MODULES = {
     "probe": (
-        "corpus",
         "cross_validate",
+        "items",
         "logistic",
         "lookup",
         "probe",
@@ -132,7 +132,7 @@ MODULES = {
         "subset",
         "vector_files",
     ),
-    "score": ("breakdown", "corpus", "score", "spans", "subset"),
+    "score": ("breakdown", "items", "score", "spans", "subset"),
     "leaderboard": (
         "bootstrap",
         "charts",
@@ -143,8 +143,8 @@ MODULES = {
         "rows",
     ),
     "errors_page": (
-        "corpus",
         "errors_page",
+        "items",
         "mention_errors",
         "run_predictions",
         "score",
@@ -152,8 +152,8 @@ MODULES = {
         "subset",
     ),
     "curve": (
-        "corpus",
         "curve",
+        "items",
         "logistic",
         "lookup",
         "probe",
