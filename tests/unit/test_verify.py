@@ -61,7 +61,7 @@ def test_a_folder_of_the_user_may_change_and_a_cache_may_go(work: Path) -> None:
 def add_block(folder: Path) -> Path:
     rows: dict[str, Any] = {"vectors": np.ones((1, 2), np.float32), "n_subwords": np.ones(1, np.int32)}
     stats = [ItemStats(words=1, subwords=1, unknown=0, windows=1)]
-    VectorStore(folder).add(addresses=["a"], stats=stats, encoder={"width": 2}, **rows)
+    VectorStore(folder).add(addresses=["aa"], stats=stats, encoder={"width": 2}, **rows)
     (block,) = folder.glob("*.safetensors")
     return block
 
@@ -71,7 +71,7 @@ def test_a_block_of_another_version_is_named_and_never_read(monkeypatch: pytest.
         patch.setattr("nerprobe.store.SCHEMA", 2)
         block = add_block(Path("resources/vectors/key"))
     assert "another version" in found()[str(block)]
-    assert "a" not in VectorStore(block.parent)
+    assert "aa" not in VectorStore(block.parent)
     assert not block.exists()
 
 
