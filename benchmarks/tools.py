@@ -69,7 +69,7 @@ class Meter:
 
 def nerprobe(job: dict[str, Any]) -> Tool:
     """The embed stage without loading: tokens, offsets check, alignment, forward, pooling, store, Parquet file."""
-    from nerprobe import embed
+    from nerprobe import embed, fill
     from nerprobe.frozen import FrozenEncoder
     from nerprobe.store import VectorStore
     from nerprobe.vector_files import schema_of, write_vectors
@@ -85,7 +85,7 @@ def nerprobe(job: dict[str, Any]) -> Tool:
     def work(folder: Path) -> None:
         store = VectorStore(folder / "store")
         # fill_store would load the encoder every time
-        embed.compute(lambda: items, total=len(items), encoder=encoder, store=store, **how)
+        fill.compute(items, total=len(items), encoder=encoder, store=store, **how)
         schema = schema_of(encoder.width, "float32", {})
         rows = embed.stored(lambda: items, store, embed.Health())
         write_vectors(rows, schema=schema, output=folder / "vectors.parquet")
@@ -116,12 +116,12 @@ def forward(job: dict[str, Any]) -> Tool:
     """The limit: the bare network on nerprobe's own padded batches, made beforehand."""
     import torch
 
-    from nerprobe import embed, pooling
+    from nerprobe import fill, pooling
     from nerprobe.frozen import FrozenEncoder
 
     encoder = FrozenEncoder(Path(job["folder"]), dtype=job["dtype"], device="cpu")
     made = []
-    for block in embed.blocks_of(job["items"], embed.BLOCK_ITEMS):
+    for block in fill.blocks_of(job["items"]):
         prepared = pooling.prepare(block, encoder, prefix="", pooling="mean")
         for group in pooling.batches(prepared.sequences, job["batch_tokens"] or encoder.batch_tokens):
             rows = [torch.from_numpy(window.ids) for window in group]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -418,6 +419,8 @@ def check_task(
 
 def main() -> None:
     """Run the command; a mistake that a user can mend ends in one line and exit code 1."""
+    # Arrow's own allocator keeps what was freed; the system's gives it back.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     try:
         app()
     except NerprobeError as error:

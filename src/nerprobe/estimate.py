@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nerprobe.embed import BLOCK_ITEMS
+from nerprobe.fill import BLOCK_ITEMS
 from nerprobe.items import Item, load_items
 from nerprobe.plan import Run
 from nerprobe.subset import count_chosen, ids_by_pool, select

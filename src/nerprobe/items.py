@@ -124,8 +124,7 @@ def rows_of(path: Path, wanted: Iterable[str]) -> npt.NDArray[np.bool_]:
     for batch in stored_batches(path, ["item_id"], rows=READ_IDS):
         rows.append(pc.is_in(batch.column("item_id"), value_set=ids).to_numpy(zero_copy_only=False))
     marked = np.concatenate(rows)
-    distinct = pc.count_distinct(ids).as_py()
-    if marked.sum() < distinct:
+    if marked.sum() < len(ids) and marked.sum() < (distinct := len(ids.unique())):
         raise ArtefactError(
             "this corpus file lacks items of the subset",
             where=str(path),

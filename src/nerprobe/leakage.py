@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from nerprobe.files import write_json
-from nerprobe.items import stored_batches
+from nerprobe.items import rows_of, stored_batches
 
 Text = tuple[str, str]
 """Item id and text."""
@@ -29,8 +28,10 @@ THRESHOLD = 0.7
 GRAM = 5
 EDGE = "\0\0"
 """Put around a text, so that it has as many 5-grams as characters, a short one too."""
+CHUNK = 256
+"""Train texts compared at a time."""
 CELLS = 200_000
-"""Pairs compared at a time: bounds memory whatever the size of the pools."""
+"""Pairs compared at a time, where the test pool is large."""
 PAIRS = 100
 """Pairs kept in the file."""
 DROPPED = re.compile(r"(?:https?://|www\.)\S*|@\w+", re.IGNORECASE)
@@ -68,7 +69,7 @@ def similar_pairs(test: Sequence[Text], train: Iterable[Text]) -> Iterator[tuple
     grams = _grams(texts)
     sizes, by_gram = np.diff(grams.indptr), grams.T.tocsr()
     rest = iter(train)
-    while chunk := list(islice(rest, max(1, CELLS // len(test)))):
+    while chunk := list(islice(rest, max(1, min(CHUNK, CELLS // len(test))))):
         other = [normalise(text) for _, text in chunk]
         theirs = _grams(other)
         shared = (theirs @ by_gram).tocoo()
@@ -113,11 +114,13 @@ def find_leakage(test: Sequence[Text], train: Iterable[Text]) -> dict[str, Any]:
     }
 
 
-def read_texts(corpus: Path, wanted: Collection[str]) -> Iterator[Text]:
+def read_texts(corpus: Path, wanted: Iterable[str]) -> Iterator[Text]:
     """Give ids and texts of some items of ``corpus.parquet``, in file order, reading batch by batch."""
-    keep = pa.array(wanted, pa.string())
+    rows = rows_of(corpus, wanted)
+    first = 0
     for batch in stored_batches(corpus, ["item_id", "text"]):
-        part = batch.filter(pc.is_in(batch.column("item_id"), value_set=keep))
+        part = batch.filter(pa.array(rows[first : first + len(batch)]))
+        first += len(batch)
         yield from zip(part.column("item_id").to_pylist(), part.column("text").to_pylist(), strict=True)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-import nerprobe.embed
+import nerprobe.fill
 import nerprobe.vector_files
 from nerprobe.embed import write_embeddings
 from nerprobe.errors import ArtefactError, EncoderFolderError, NerprobeError, NonFiniteError
@@ -414,7 +414,7 @@ class Stage:
 
 @pytest.fixture
 def job(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    monkeypatch.setattr(nerprobe.embed, "BLOCK_ITEMS", 4)
+    monkeypatch.setattr(nerprobe.fill, "BLOCK_ITEMS", 4)
     monkeypatch.setattr(nerprobe.vector_files, "GROUP_WORDS", 10)
     return Stage(tmp_path, folder)
 

@@ -12,7 +12,7 @@ import pytest
 from makers import make_item
 from safetensors.numpy import save
 
-from nerprobe.embed import blocks_of
+from nerprobe.fill import mark_lacking
 from nerprobe.store import ItemStats, VectorStore, address
 
 WIDTH = 3
@@ -156,7 +156,9 @@ def test_the_same_text_in_other_words_has_another_address() -> None:
     assert address(make_item(["a", "b"])) != address(make_item(["a", "c"]))
 
 
-def test_blocks_hold_each_text_once_in_order() -> None:
+def test_what_is_lacking_is_marked_once_a_text(tmp_path: Path) -> None:
     items = [make_item([word], item_id=str(n)) for n, word in enumerate("abacbd")]
-    blocks = list(blocks_of(items, 2))
-    assert [[item.words[0] for item in block] for block in blocks] == [["a", "b"], ["c", "d"]]
+    store = VectorStore(tmp_path)
+    assert list(mark_lacking(lambda: items, store)) == [1, 1, 0, 1, 0, 1]
+    put(store, {address(items[1]): 1}, counts=[1])
+    assert list(mark_lacking(lambda: items, store)) == [1, 0, 0, 1, 0, 1]
