@@ -12,11 +12,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from nerprobe.digests import Seen
 from nerprobe.errors import CorpusFileError, CorpusFormatError, HashMismatchError
 from nerprobe.files import atomic_path, sha256_file, write_json
 from nerprobe.items import COLUMNS, ROWS, Item, corpus_table, count_pool, join_words
 from nerprobe.log import logger
-from nerprobe.readers import RawItem, ScatteredItem, Seen, TagRule, file_lines, read_file
+from nerprobe.readers import RawItem, ScatteredItem, TagRule, file_lines, read_file
 from nerprobe.sample import generate_lines
 
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nerprobe.digests import Seen
 from nerprobe.errors import ArtefactError, NonFiniteError
 from nerprobe.files import AGAIN, canonical_json, read_json, sha256_file, write_text
 from nerprobe.items import Item
 from nerprobe.lease import leased_device
 from nerprobe.log import logger, progress_bar
-from nerprobe.readers import Seen
 from nerprobe.store import VectorStore, address
 from nerprobe.vector_files import Vectors
 

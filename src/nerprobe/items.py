@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from nerprobe.digests import digest
 from nerprobe.errors import ArtefactError
 from nerprobe.files import AGAIN, check_sha256, read_json
 from nerprobe.spans import count_types
@@ -21,8 +21,6 @@ ROWS = 1024
 """Items of one row group of ``corpus.parquet``."""
 READ = 256
 """Items that are Python objects at a time when it is read."""
-READ_IDS = 65_536
-"""Ids looked up at a time: each time the wanted ones are hashed anew."""
 COLUMNS = ("item_id", "pool", "text", "words", "starts", "ends", "tags")
 """Columns of every ``corpus.parquet``; metadata fields follow."""
 
@@ -104,7 +102,9 @@ def stored_batches(path: Path, columns: Sequence[str] | None = None, *, rows: in
     if info.exists():  # as for every stage, whose rule asks for it
         check_sha256(path, read_json(info).get("corpus_sha256"), record=info)
     try:
-        yield from pq.ParquetFile(path).iter_batches(batch_size=rows, columns=columns)
+        table = pq.ParquetFile(path)
+        for group in range(table.num_row_groups):  # all groups at once would hold the whole file
+            yield from table.iter_batches(batch_size=rows, columns=columns, row_groups=[group])
     except (pa.ArrowException, OSError) as error:
         raise ArtefactError("this corpus file is damaged", where=str(path), got=str(error)[:200], todo=AGAIN) from error
 
@@ -119,20 +119,20 @@ def rows_of(path: Path, wanted: Iterable[str]) -> npt.NDArray[np.bool_]:
     Raises:
         ArtefactError: If the file is damaged or lacks wanted items.
     """
-    ids = pa.array(wanted, pa.string())
-    rows = [np.zeros(0, dtype=np.bool_)]
-    for batch in stored_batches(path, ["item_id"], rows=READ_IDS):
-        rows.append(pc.is_in(batch.column("item_id"), value_set=ids).to_numpy(zero_copy_only=False))
-    marked = np.concatenate(rows)
-    if marked.sum() < len(ids) and marked.sum() < (distinct := len(ids.unique())):
+    digests = np.unique(np.fromiter(map(digest, wanted), np.uint64))
+    marks = [np.zeros(0, dtype=np.bool_)]
+    for batch in stored_batches(path, ["item_id"]):
+        marks.append(np.isin(np.fromiter(map(digest, batch.column(0).to_pylist()), np.uint64), digests))
+    rows = np.concatenate(marks)
+    if rows.sum() < len(digests):
         raise ArtefactError(
             "this corpus file lacks items of the subset",
             where=str(path),
-            expected=f"{distinct} of them",
-            got=str(marked.sum()),
+            expected=f"{len(digests)} of them",
+            got=str(rows.sum()),
             todo=AGAIN,
         )
-    return marked
+    return rows
 
 
 def stored_items(path: Path, wanted: npt.NDArray[np.bool_] | None = None) -> Iterator[Item]:

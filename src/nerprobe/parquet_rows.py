@@ -43,13 +43,14 @@ def parquet_rows(file: Path | BinaryIO, where: str) -> Iterator[tuple[int, Mappi
         if values > _MOST_VALUES_A_BYTE * size:
             raise pyarrow.ArrowInvalid(f"{size:,} bytes announce {values:,} values")
         room = _MOST_UNPACKED * size
-        for batch in table.iter_batches(batch_size=_ROWS):
-            room -= batch.nbytes
-            if room < 0:
-                raise pyarrow.ArrowInvalid(f"unpacks to more than {_MOST_UNPACKED} times its {size:,} bytes")
-            for row in batch.to_pylist():
-                number += 1
-                yield number, row
+        for group in range(table.num_row_groups):  # all groups at once would hold the whole file
+            for batch in table.iter_batches(batch_size=_ROWS, row_groups=[group]):
+                room -= batch.nbytes
+                if room < 0:
+                    raise pyarrow.ArrowInvalid(f"unpacks to more than {_MOST_UNPACKED} times its {size:,} bytes")
+                for row in batch.to_pylist():
+                    number += 1
+                    yield number, row
         if number != table.metadata.num_rows:
             raise pyarrow.ArrowInvalid(f"announces {table.metadata.num_rows:,} rows and holds {number:,}")
     except (pyarrow.ArrowException, OSError, ValueError) as error:  # ValueError: a text that is no UTF-8

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from nerprobe.config import closest
+from nerprobe.digests import Seen
 from nerprobe.errors import CorpusFileError, CorpusFormatError
 from nerprobe.parquet_rows import parquet_rows
 
@@ -77,19 +77,6 @@ class TagRule:
 
 class ScatteredItem(Exception):  # noqa: N818 - not a fault: the file is then read in another way
     """The lines of an item do not follow each other."""
-
-
-class Seen:
-    """Names met before, in 8 bytes each: two of a million names meet with a chance of 3e-8."""
-
-    def __init__(self) -> None:
-        self._digests: set[bytes] = set()
-
-    def again(self, name: str) -> bool:
-        """Say whether a name was met before, and remember it."""
-        before = len(self._digests)
-        self._digests.add(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest())
-        return len(self._digests) == before
 
 
 def file_lines(path: Path) -> Iterator[bytes]:
