@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
+import numpy as np
+
+RECENT = 4096
+"""Names from which those met last are sorted in with the others."""
+
 
 def digest(name: str) -> int:
     """Return 64 bits that stand for a name."""
@@ -11,13 +16,20 @@ def digest(name: str) -> int:
 
 
 class Seen:
-    """Names met before."""
+    """Names met before: a sorted array, and a set (ten times as large a name) of those met last."""
 
     def __init__(self) -> None:
-        self._digests: set[int] = set()
+        self._sorted = np.zeros(0, np.uint64)
+        self._recent: set[int] = set()
 
     def again(self, name: str) -> bool:
         """Say whether a name was met before, and remember it."""
-        before = len(self._digests)
-        self._digests.add(digest(name))
-        return len(self._digests) == before
+        own = digest(name)
+        place = int(np.searchsorted(self._sorted, np.uint64(own)))
+        if own in self._recent or (place < len(self._sorted) and int(self._sorted[place]) == own):
+            return True
+        self._recent.add(own)
+        if len(self._recent) > max(RECENT, len(self._sorted) // 8):
+            self._sorted = np.union1d(self._sorted, np.fromiter(self._recent, np.uint64))
+            self._recent.clear()
+        return False

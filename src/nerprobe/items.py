@@ -135,21 +135,29 @@ def rows_of(path: Path, wanted: Iterable[str]) -> npt.NDArray[np.bool_]:
     return rows
 
 
-def stored_items(path: Path, wanted: npt.NDArray[np.bool_] | None = None) -> Iterator[Item]:
-    """Read ``corpus.parquet`` back, item by item, in file order.
+def chosen_batches(
+    path: Path, rows: npt.NDArray[np.bool_] | None, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Give some rows of ``corpus.parquet`` in batches.
 
     Args:
         path: The file.
-        wanted: Rows of the items to read, as from ``rows_of``; all of them if None.
+        rows: The rows to read, as from ``rows_of``; all of them if None.
+        columns: The columns to read; all of them if None.
 
     Raises:
         ArtefactError: If the file is damaged.
     """
     first = 0
-    for batch in stored_batches(path, rows=READ):
-        part = batch if wanted is None else batch.filter(pa.array(wanted[first : first + len(batch)]))
+    for batch in stored_batches(path, columns, rows=READ):
+        yield batch if rows is None else batch.filter(pa.array(rows[first : first + len(batch)]))
         first += len(batch)
-        for row in part.to_pylist():
+
+
+def stored_items(path: Path, rows: npt.NDArray[np.bool_] | None = None) -> Iterator[Item]:
+    """Read ``corpus.parquet`` back, item by item, in file order; arguments and errors as for ``chosen_batches``."""
+    for batch in chosen_batches(path, rows):
+        for row in batch.to_pylist():
             yield _stored_item(row)
 
 

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from nerprobe.files import write_json
-from nerprobe.items import rows_of, stored_batches
+from nerprobe.items import chosen_batches, rows_of
 
 Text = tuple[str, str]
 """Item id and text."""
@@ -116,12 +115,8 @@ def find_leakage(test: Sequence[Text], train: Iterable[Text]) -> dict[str, Any]:
 
 def read_texts(corpus: Path, wanted: Iterable[str]) -> Iterator[Text]:
     """Give ids and texts of some items of ``corpus.parquet``, in file order, reading batch by batch."""
-    rows = rows_of(corpus, wanted)
-    first = 0
-    for batch in stored_batches(corpus, ["item_id", "text"]):
-        part = batch.filter(pa.array(rows[first : first + len(batch)]))
-        first += len(batch)
-        yield from zip(part.column("item_id").to_pylist(), part.column("text").to_pylist(), strict=True)
+    for batch in chosen_batches(corpus, rows_of(corpus, wanted), ["item_id", "text"]):
+        yield from zip(batch.column("item_id").to_pylist(), batch.column("text").to_pylist(), strict=True)
 
 
 def write_leakage(

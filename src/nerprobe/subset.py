@@ -9,7 +9,7 @@ from typing import Any
 
 from nerprobe.errors import ArtefactError, SubsetSizeError
 from nerprobe.files import AGAIN, canonical_json, read_json, sha256_text, write_json
-from nerprobe.items import count_pool, stored_batches
+from nerprobe.items import chosen_batches, count_pool, rows_of, stored_batches
 from nerprobe.versions import SUBSET_RULE
 
 
@@ -88,14 +88,8 @@ def count_chosen(corpus: Path, chosen: Mapping[str, Sequence[str]], types: Seque
     """Return the counts of each pool's chosen items, as ``nerprobe.items.count_pool``."""
     counts = {}
     for pool, item_ids in chosen.items():
-        wanted = set(item_ids)
-        rows = (
-            tags
-            for batch in stored_batches(corpus, ["item_id", "tags"])
-            for item_id, tags in zip(*(column.to_pylist() for column in batch.columns), strict=True)
-            if item_id in wanted
-        )
-        counts[pool] = count_pool(rows, types)
+        batches = chosen_batches(corpus, rows_of(corpus, item_ids), ["tags"])
+        counts[pool] = count_pool((tags for batch in batches for tags in batch.column(0).to_pylist()), types)
     return counts
 
 
