@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from nerprobe.files import sha256_file, write_json
 from nerprobe.fill import Items, blocks_of, fill_store
@@ -71,12 +70,36 @@ def stored(items: Items, store: VectorStore, health: Health) -> Iterator[tuple[I
     health.unknown_rate = unknown / max(1, health.subwords)
 
 
-def embed_ngrams(items: Items, *, spec: Mapping[str, Any], schema: pa.Schema, output: Path) -> Health:
-    """Write the vectors of the control ``char-ngrams``."""
+def embed_network(
+    items: Items,
+    *,
+    spec: Mapping[str, Any],
+    encoder: Path,
+    store: Path,
+    device: str,
+    budget: int | None,
+    provenance: Mapping[str, Any],
+    output: Path,
+) -> tuple[dict[str, Any], Health]:
+    """Write the vectors of an encoder; return what it says of itself, and its health."""
+    vectors, health = VectorStore(store), Health()
+    health.items_embedded, health.padding = fill_store(
+        items, encoder=encoder, spec=spec, store=vectors, device=device, budget=budget
+    )
+    schema = schema_of(vectors.encoder["width"], spec["settings"]["storage"], provenance)
+    write_vectors(stored(items, vectors, health), schema=schema, output=output)
+    return vectors.encoder, health
+
+
+def embed_ngrams(
+    items: Items, *, spec: Mapping[str, Any], provenance: Mapping[str, Any], output: Path
+) -> tuple[dict[str, Any], Health]:
+    """Write the vectors of the control ``char-ngrams``; as ``embed_network``."""
     from nerprobe.controls import CharNgrams
 
     control = CharNgrams(spec["source"])
     health = Health()
+    width = 3 * int(spec["source"]["features"])
 
     def rows() -> Iterator[tuple[Item, Vectors, Counts]]:
         for block in blocks_of(items()):
@@ -87,8 +110,8 @@ def embed_ngrams(items: Items, *, spec: Mapping[str, Any], schema: pa.Schema, ou
             health.items_embedded += len(block)
             yield from zip(block, np.split(vectors, stops), np.split(counts, stops), strict=True)
 
-    write_vectors(rows(), schema=schema, output=output)
-    return health
+    write_vectors(rows(), schema=schema_of(width, spec["settings"]["storage"], provenance), output=output)
+    return {"width": width}, health
 
 
 def write_embeddings(
@@ -126,20 +149,11 @@ def write_embeddings(
         "vectors_version": VECTORS_VERSION,
         "subset": chosen["id"],
     }
-    storage = spec["settings"]["storage"]
+    how: dict[str, Any] = {"spec": spec, "provenance": provenance, "output": output}
     if encoder is None:
-        about: dict[str, Any] = {"width": 3 * int(spec["source"]["features"])}
-        schema = schema_of(about["width"], storage, provenance)
-        health = embed_ngrams(items, spec=spec, schema=schema, output=output)
+        about, health = embed_ngrams(items, **how)
     else:
-        vectors = VectorStore(store)
-        health = Health()
-        health.items_embedded, health.padding = fill_store(
-            items, encoder=encoder, spec=spec, store=vectors, device=device, budget=budget
-        )
-        about = vectors.encoder
-        schema = schema_of(about["width"], storage, provenance)
-        write_vectors(stored(items, vectors, health), schema=schema, output=output)
+        about, health = embed_network(items, encoder=encoder, store=store, device=device, budget=budget, **how)
     record = {
         **provenance,
         "encoder": about,

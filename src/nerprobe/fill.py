@@ -22,7 +22,7 @@ from nerprobe.vector_files import Vectors
 if TYPE_CHECKING:
     from nerprobe.frozen import FrozenEncoder
 
-BLOCK_ITEMS = 512
+BLOCK_ITEMS = 768
 """Items of one block of the store: what a killed run loses, twice over, and what is held in memory at a time."""
 Items = Callable[[], Iterable[Item]]
 """Gives the items anew, in one and the same order: they are gone through several times and never all held."""

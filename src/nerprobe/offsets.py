@@ -21,7 +21,7 @@ from nerprobe.random_bert import byte_symbols
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _UNSEEN = ("Mn", "Me", "Cf", "Cc", "Zs", "Zl", "Zp")
 _MARKS = [chr(code) for code in range(0x300, 0x346)]
-_MOST_REMEMBERED = 200_000
+_MOST_REMEMBERED = 50_000
 _Part = TypeVar("_Part", str, bytes)
 
 

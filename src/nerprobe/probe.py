@@ -131,14 +131,14 @@ def write_probe(
     known = load_items(corpus, [item_id for pool in chosen.values() for item_id in pool])
     train = [known[item_id] for item_id in chosen[evaluation["train_pool"]]]
     test = [known[item_id] for item_id in chosen[evaluation["test_pool"]]]
-    about = None
+    measured: dict[str, Any] = {}
     beside: dict[str, Any] | None = None
-    if manifest is not None:
-        about = read_json(manifest)
-        check_manifest(about, manifest, model=spec["model"], key=spec["encoder"]["key"], subset=of_run["id"])
-    if vectors is None or about is None:
+    if vectors is None or manifest is None:
         prediction, fit, arrays = probe_lookup(train, test)
     else:
+        about = read_json(manifest)
+        check_manifest(about, manifest, model=spec["model"], key=spec["encoder"]["key"], subset=of_run["id"])
+        measured = {name: value for name, value in about["encoder"].items() if name != "device"}
         with threadpool_limits(limits=threads):
             rows = read_vectors(vectors, about, [*train, *test])
             prediction, fit, arrays = probe_vectors(rows, train, test, spec)
@@ -149,16 +149,11 @@ def write_probe(
     write_bytes(head, save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
     made = {"run": facts.resolve().parents[1].name, "predictions_sha256": sha256_file(predictions)}
     write_json(exploratory, {"schema": 1, "model": spec["model"], **made, "exploratory": beside})
-    measured = {name: value for name, value in (about["encoder"] if about else {}).items() if name != "device"}
-    write_json(
-        facts,
-        {
-            "schema": 1,
-            "model": spec["model"],
-            "encoder": {**spec["encoder"], "measured": measured},
-            "evaluation": evaluation,
-            **fit,
-            **made,
-            "head_sha256": sha256_file(head),
-        },
-    )
+    record = {
+        "schema": 1,
+        "model": spec["model"],
+        "encoder": {**spec["encoder"], "measured": measured},
+        "evaluation": evaluation,
+        "head_sha256": sha256_file(head),
+    }
+    write_json(facts, {**record, **fit, **made})

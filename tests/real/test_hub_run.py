@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -35,14 +37,25 @@ def snakemake(folder: Path, hub: str, *more: str, models: str) -> subprocess.Com
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("hub")
-    encoder = build("bert-cased", tmp_path_factory.mktemp("encoder"))
+def encoder(tmp_path_factory):
+    return build("bert-cased", tmp_path_factory.mktemp("encoder"))
+
+
+@contextmanager
+def serving(encoder: Path) -> Iterator[LoopbackHub]:
+    """Serve the corpus and an encoder."""
     with LoopbackHub() as hub:
         # Tens of thousands of other files stand in the real repository; none may be asked for.
         others = {f"subtask-2/brat/{n}.ann": b"x" for n in range(50)}
         hub.add_repo(REPO, "dataset", REVISION, {**{f: (DATA.parent / f).read_bytes() for f in FILES}, **others})
         hub.add_repo(MODEL, "model", COMMIT, {p.name: p.read_bytes() for p in encoder.iterdir()})
+        yield hub
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory, encoder):
+    folder = tmp_path_factory.mktemp("hub")
+    with serving(encoder) as hub:
         done = snakemake(folder, hub.url, models=f"{MODEL}@{COMMIT}")
         log = list(hub.log)
     return folder, done, log
@@ -89,3 +102,13 @@ def test_without_hub_and_cache_the_error_says_what_is_missing_and_the_ways_out(t
     for part in (REPO, REVISION, "BIO/", "HF_ENDPOINT", "HF_HUB_OFFLINE", "data_dir"):
         assert part in said
     assert not list(tmp_path.glob("results/profner/*/corpus.*"))
+
+
+def test_what_is_fetched_on_a_login_node_is_computed_without_a_network(tmp_path, encoder):
+    with serving(encoder) as hub:
+        fetched = snakemake(tmp_path, hub.url, "fetch_all", models=f"{MODEL}@{COMMIT}")
+    assert fetched.returncode == 0, fetched.stderr[-3000:]
+    assert not list(tmp_path.glob("results/profner/*/subset.json"))
+    computed = snakemake(tmp_path, "http://127.0.0.1:9", models=f"{MODEL}@{COMMIT}")
+    assert computed.returncode == 0, computed.stderr[-3000:]
+    assert len(list(tmp_path.glob("results/profner/*/metrics/*.json"))) == 2
