@@ -59,9 +59,9 @@ class Plan:
 
     @property
     def board(self) -> dict[str, Any]:
-        """Return the specification of the leaderboard stage."""
+        """Return the specification of the leaderboard stage: keys by model."""
         keys = {slug: encoder.key for slug, encoder in sorted(self.encoders.items())}
-        return {"models": list(keys), "keys": keys, "bootstrap": self.config["bootstrap"]}
+        return {"models": keys, "bootstrap": self.config["bootstrap"]}
 
     def has_errors_page(self, run: Run) -> bool:
         """Say whether a run gets errors.html, which holds texts: as asked, or if its task lets them be shared."""

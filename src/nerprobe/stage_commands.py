@@ -171,8 +171,8 @@ def leaderboard(
         asked = _spec(spec)
         write_board(
             folder,
-            requested=asked["models"],
-            keys=asked["keys"],
+            requested=list(asked["models"]),
+            keys=asked["models"],
             bootstrap=asked["bootstrap"],
             errors_page=asked.get("errors_page", True),
             stale=after_failure,

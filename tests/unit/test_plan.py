@@ -256,7 +256,7 @@ def test_a_sample_without_a_number_of_items_is_refused_in_one_line(project: Path
 def test_models_and_baselines_make_the_rows_in_the_order_asked_for(project: Path) -> None:
     made = plan(project, models=["roberta-base", "minilm-l6"], baselines=["train-lookup"])
     assert list(made.encoders) == ["roberta-base", "minilm-l6", "train-lookup"]
-    assert made.board["models"] == ["minilm-l6", "roberta-base", "train-lookup"]
+    assert list(made.board["models"]) == ["minilm-l6", "roberta-base", "train-lookup"]
 
 
 def test_a_repeated_name_is_one_row(project: Path) -> None:

@@ -153,7 +153,7 @@ class Finished:
             write_metrics(run=run.name, **inputs, output=out / "m.json")
         else:
             board = self.plan.board
-            write_board(run, requested=board["models"], keys=board["keys"], bootstrap=board["bootstrap"])
+            write_board(run, requested=list(board["models"]), keys=board["models"], bootstrap=board["bootstrap"])
 
 
 def copied(base: Place, place: Place, name: str) -> Place:
