@@ -18,7 +18,7 @@ from reach import Sources
 pytestmark = pytest.mark.workflow
 
 RULES = sorted((PROJECT / "workflow" / "rules").glob("[0-9]*.smk"))
-PLUMBING = {"cli", "errors", "files", "log", "redact", "stage"}
+PLUMBING = {"stage_commands", "errors", "files", "log", "redact", "stage"}
 ENTRIES = {"probe": "write_probe", "score": "write_metrics", "leaderboard": "write_board"}
 ENTRIES |= {"errors_page": "write_errors_page"}
 ENTRIES |= {"curve": "write_curve", "learning_curve": "write_learning_curve"}
@@ -59,7 +59,7 @@ def test_reach_follows_calls_classes_and_imports_inside_functions(tmp_path: Path
 
 
 def test_commands_enter_the_stages_where_the_fingerprints_start() -> None:
-    text = (PROJECT / "src" / "nerprobe" / "cli.py").read_text(encoding="utf-8")
+    text = (PROJECT / "src" / "nerprobe" / "stage_commands.py").read_text(encoding="utf-8")
     for stage, entry in ENTRIES.items():
         assert f"from nerprobe.{stage} import {entry}\n" in text
 

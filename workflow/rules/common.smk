@@ -124,6 +124,7 @@ wildcard_constraints:
 MODULES = {
     "probe": (
         "cross_validate",
+        "digests",
         "items",
         "logistic",
         "lookup",
@@ -132,7 +133,7 @@ MODULES = {
         "subset",
         "vector_files",
     ),
-    "score": ("breakdown", "items", "score", "spans", "subset"),
+    "score": ("breakdown", "digests", "items", "score", "spans", "subset"),
     "leaderboard": (
         "bootstrap",
         "charts",
@@ -143,6 +144,7 @@ MODULES = {
         "rows",
     ),
     "errors_page": (
+        "digests",
         "errors_page",
         "items",
         "mention_errors",
@@ -153,6 +155,7 @@ MODULES = {
     ),
     "curve": (
         "curve",
+        "digests",
         "items",
         "logistic",
         "lookup",
