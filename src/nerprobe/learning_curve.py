@@ -17,7 +17,7 @@ import pandas as pd
 from nerprobe.bootstrap import Floats, interval, metric_values, weight_matrix
 from nerprobe.files import hashes, read_json, write_json, write_text
 from nerprobe.redact import visible
-from nerprobe.render import escape_markdown
+from nerprobe.render import escape_markdown, short
 from nerprobe.subset import load_subset
 
 
@@ -62,7 +62,7 @@ def curve_markdown(found: Mapping[str, Any]) -> str:
     lines += [f"Brackets: {level:g} % percentile bootstrap over test items.", ""]
     rows = []
     for one in models:
-        points = {p["train_items"]: f"{p['f1']:.3f} [{p['low']:.3f}, {p['high']:.3f}]" for p in one["curve"]}
+        points = {p["train_items"]: f"{short(p['f1'])} [{short(p['low'])}, {short(p['high'])}]" for p in one["curve"]}
         rows.append([one["model"], *(points.get(size, "") for size in sizes)])
     lines += _table(["Model", *(f"{size:,}" for size in sizes)], rows)
     if any(one["repeats"] for one in models):
@@ -72,7 +72,7 @@ def curve_markdown(found: Mapping[str, Any]) -> str:
         rows = []
         for one in (one for one in models if one["repeats"]):
             scores = [repeat["f1"] for repeat in one["repeats"]]
-            spread = [f"{one['repeat_mean']:.3f}", f"{one['repeat_sd']:.3f}", f"{min(scores):.3f}–{max(scores):.3f}"]
+            spread = [short(one["repeat_mean"]), short(one["repeat_sd"]), f"{short(min(scores))}–{short(max(scores))}"]
             rows.append([one["model"], str(len(scores)), *spread])
         lines += _table(["Model", "Subsets", "Mean", "Standard deviation", "Lowest–highest"], rows)
     slow = [f"{one['model']} ({one['not_converged']})" for one in models if one["not_converged"]]

@@ -19,11 +19,12 @@ def score(row: Row, name: str) -> str:
     """Return a score with its interval, such as ``.512 [.401, .618]``; empty for a failed row."""
     if row["status"] != "ok":
         return ""
-    value, low, high = (_short(row[key]) for key in (name, f"{name}_ci_low", f"{name}_ci_high"))
+    value, low, high = (short(row[key]) for key in (name, f"{name}_ci_low", f"{name}_ci_high"))
     return f"{value} [{low}, {high}]"
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
+    """Return a number between 0 and 1 such as ``.512``."""
     return f"{value:.3f}".removeprefix("0")
 
 
@@ -73,7 +74,7 @@ def headline(board: Mapping[str, Any]) -> list[str]:
     gap = board.get("smallest_gap") or {}
     if gap.get("visible") is not None:
         lines.append(
-            f"Two rows that truly differ by {_short(gap['visible'])} F1 are separated in {100 * gap['power']:g} of 100 "
+            f"Two rows that truly differ by {short(gap['visible'])} F1 are separated in {100 * gap['power']:g} of 100 "
             "boards like this one (median over pairs, each looked at alone); smaller gaps mostly hide."
         )
     return [visible(line) for line in lines]
@@ -88,7 +89,7 @@ def _exploratory(rows: Sequence[Row]) -> list[str]:
     found = [row for row in rows if row.get("exploratory")]
     found.sort(key=lambda row: (-abs(row["exploratory"]["metrics"]["f1"] - row["f1"]), row["model"]))
     told = [
-        f"{row['model']} {_short(row['exploratory']['metrics']['f1'])} with C = {row['exploratory']['C']:g}"
+        f"{row['model']} {short(row['exploratory']['metrics']['f1'])} with C = {row['exploratory']['C']:g}"
         + (" (fit not converged)" if row["exploratory"].get("converged") is False else "")
         for row in found[:SHOWN]
     ]
