@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import kill_matrix
@@ -69,3 +72,30 @@ def wait_for_end(process: int) -> None:
             return
         time.sleep(0.05)
     raise TimeoutError(f"process {process} does not end")
+
+
+@contextmanager
+def standing_still() -> Iterator[subprocess.Popen[bytes]]:
+    """Start a process that does nothing and does not end, in a session of its own, as Snakemake is started."""
+    process = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_run_that_stands_still_after_sigterm_is_killed_and_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kill_matrix, "GRACE", 0.3)
+    with standing_still() as process:
+        said = kill_matrix.wait_for_end(kill_matrix.Case("SIGTERM", "score", 0.9), process)
+        assert said.startswith("Snakemake stood still")
+        assert process.poll() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("kind", ["kill job", "SIGINT", "full disk"])
+def test_any_other_run_that_does_not_end_is_a_fault(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr(kill_matrix, "GRACE", 0.1)
+    monkeypatch.setattr(kill_matrix, "PATIENCE", 0.5)
+    with standing_still() as process, pytest.raises(TimeoutError, match="has not ended"):
+        kill_matrix.wait_for_end(kill_matrix.Case(kind, "score", 0.9), process)
