@@ -16,7 +16,7 @@ def digest(name: str) -> int:
 
 
 class Seen:
-    """Names met before: a sorted array, and a set (ten times as large a name) of those met last."""
+    """Names met before: most in a sorted array, those met last in a set, which takes ten times as much a name."""
 
     def __init__(self) -> None:
         self._sorted = np.zeros(0, np.uint64)

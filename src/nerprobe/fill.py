@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nerprobe.frozen import FrozenEncoder
 
 BLOCK_ITEMS = 768
-"""Items of one block of the store: what a killed run loses, twice over, and what is held in memory at a time."""
+"""Items of one block of the store. Two are held at a time, one computed and one tokenised: all that a kill can lose."""
 Items = Callable[[], Iterable[Item]]
 """Gives the items anew, in one and the same order: they are gone through several times and never all held."""
 Marks = Sequence[int]
